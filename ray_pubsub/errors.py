@@ -1,0 +1,199 @@
+"""Every error this library raises, as one tree:
+
+RayPubSubError
+├── ExpressionError                 a subscription's text cannot be used
+│   ├── ExpressionSyntaxError       it does not parse: position, what was found, what was expected
+│   ├── ExpressionTypeError         it parses, but a predicate makes no sense: which one, and why
+│   └── ExpressionLimitError        it is larger than a named setting allows
+├── SubscriptionIdError             an id that is neither str nor int
+├── UnknownSubscriptionError        an id that is not in the index
+├── RejectedSubscriptionsError      an all-or-nothing bulk add in which some items were bad: all of them
+├── EventError                      an event's value cannot be used: attribute, reason, position in the batch
+├── TableError                      a table lacks a column or has one of the wrong type
+├── SettingError                    an argument or setting out of its range
+└── IndexFileError                  a saved index that cannot be read: path, reason
+
+Every error carries its facts as fields, so that a program need not read the text, and survives pickling, so that it
+crosses process boundaries unchanged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = [
+    "EventError",
+    "ExpressionError",
+    "ExpressionLimitError",
+    "ExpressionSyntaxError",
+    "ExpressionTypeError",
+    "IndexFileError",
+    "RayPubSubError",
+    "RejectedSubscriptionsError",
+    "Rejection",
+    "SettingError",
+    "SubscriptionIdError",
+    "TableError",
+    "UnknownSubscriptionError",
+]
+
+SHOWN_CHARACTERS = 60
+
+
+class RayPubSubError(Exception):
+    """Base of all errors of this library."""
+
+    def __reduce__(self) -> Any:
+        # Exceptions pickle as cls(*args); our constructors take fields instead, so the fields travel.
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def _rebuild(kind: type[RayPubSubError], arguments: tuple[Any, ...], fields: dict[str, Any]) -> RayPubSubError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    error.__dict__.update(fields)
+    return error
+
+
+class ExpressionError(RayPubSubError):
+    """A subscription's text cannot be used."""
+
+
+class ExpressionSyntaxError(ExpressionError):
+    """The text does not parse. The message shows the place with a caret."""
+
+    def __init__(self, expression: str, position: int, found: str, expected: tuple[str, ...], reason: str = "") -> None:
+        self.expression = expression
+        self.position = position
+        self.found = found
+        self.expected = expected
+        self.reason = reason or f"unexpected {found}"
+        wanted = f"\nexpected {_one_of(expected)}" if expected else ""
+        super().__init__(f"{self.reason} at position {position}\n{point_at(expression, position)}{wanted}")
+
+
+class ExpressionTypeError(ExpressionError):
+    """The text parses, but a predicate compares things that cannot be compared or holds a bad constant."""
+
+    def __init__(self, predicate: str, reason: str) -> None:
+        self.predicate = predicate
+        self.reason = reason
+        super().__init__(f"{reason} in: {predicate}")
+
+
+class ExpressionLimitError(ExpressionError):
+    """The expression is larger than a setting of `Limits` allows."""
+
+    def __init__(self, limit: str, allowed: int, found: int) -> None:
+        self.limit = limit
+        self.allowed = allowed
+        self.found = found
+        super().__init__(
+            f"the expression's {limit.replace('_', ' ')} is {found:,}, the limit is {allowed:,}; "
+            f"split the subscription or raise Limits.{limit}"
+        )
+
+
+class SubscriptionIdError(RayPubSubError):
+    """A subscription id that is neither str nor int."""
+
+    def __init__(self, id: object, reason: str = "a subscription id is a str or an int of 64 bits") -> None:
+        self.id = id
+        self.reason = reason
+        super().__init__(f"{reason}, not {id!r} ({type(id).__name__})")
+
+
+class UnknownSubscriptionError(RayPubSubError, KeyError):
+    """There is no subscription with this id."""
+
+    def __init__(self, id: str | int) -> None:
+        self.id = id
+        super().__init__(f"there is no subscription {id!r}")
+
+    def __str__(self) -> str:  # KeyError would show the message's repr
+        return str(self.args[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """One bad item of a bulk operation: its position in the input, its id, and why."""
+
+    position: int
+    id: Any
+    error: RayPubSubError
+
+    def __str__(self) -> str:
+        return f"#{self.position} ({self.id!r}): {self.error}"
+
+
+class RejectedSubscriptionsError(RayPubSubError):
+    """An all-or-nothing bulk add was refused because of these items; nothing was added."""
+
+    def __init__(self, rejections: list[Rejection]) -> None:
+        self.rejections = rejections
+        shown = "\n".join(str(rejection) for rejection in rejections[:10])
+        more = f"\n… and {len(rejections) - 10} more in .rejections" if len(rejections) > 10 else ""
+        super().__init__(f"{len(rejections)} of the subscriptions are bad, so none was added:\n{shown}{more}")
+
+
+class EventError(RayPubSubError):
+    """An event cannot be used: the attribute at fault, the reason, and the event's position in its batch."""
+
+    def __init__(self, attribute: str | None, reason: str, position: int | None = None) -> None:
+        self.attribute = attribute
+        self.reason = reason
+        self.position = position
+        where = "" if position is None else f"event {position}: "
+        what = "" if attribute is None else f"attribute {attribute!r}: "
+        super().__init__(f"{where}{what}{reason}")
+
+    def at(self, position: int) -> EventError:
+        return EventError(self.attribute, self.reason, position)
+
+
+class TableError(RayPubSubError):
+    """A table lacks a needed column, or a column has the wrong type."""
+
+    def __init__(self, column: str | None, reason: str) -> None:
+        self.column = column
+        self.reason = reason
+        super().__init__(f"column {column!r}: {reason}" if column is not None else reason)
+
+
+class SettingError(RayPubSubError, ValueError):
+    """An argument or setting is out of its range."""
+
+    def __init__(self, setting: str, reason: str) -> None:
+        self.setting = setting
+        self.reason = reason
+        super().__init__(f"{setting}: {reason}")
+
+
+class IndexFileError(RayPubSubError):
+    """A saved index cannot be read. Nothing of it was loaded."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{path}: {reason}")
+
+
+def point_at(text: str, position: int) -> str:
+    """The line of `text` around `position`, cut to a readable width, with a caret under the place."""
+    start = text.rfind("\n", 0, position) + 1
+    end = text.find("\n", position)
+    line = text[start : len(text) if end < 0 else end]
+    column = position - start
+    if len(line) > 2 * SHOWN_CHARACTERS:
+        first = max(0, column - SHOWN_CHARACTERS)
+        head, tail = ("…" if first else ""), ("…" if first + 2 * SHOWN_CHARACTERS < len(line) else "")
+        line = head + line[first : first + 2 * SHOWN_CHARACTERS] + tail
+        column += len(head) - first
+    # A tab or a control character would move the caret away from its place.
+    line = "".join(" " if character < " " else character for character in line)
+    return f"  {line}\n  {' ' * column}^"
+
+
+def _one_of(words: tuple[str, ...]) -> str:
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]

@@ -1,0 +1,181 @@
+"""Parsing many expressions fast: subscriptions share a few shapes and differ in their constants.
+
+The shape of a text is the text with its constants taken out. The first text of a shape goes through the grammar; every
+later one only has its constants read (2 µs instead of 500). Constants are found by one regular expression that
+cuts the text exactly where the grammar's lexer does; a shape is used only if the parse of its first text agreed with that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ray_pubsub.errors import ExpressionError
+from ray_pubsub.language import words
+from ray_pubsub.language.parser import check_operand, parse
+from ray_pubsub.language.tree import And, Between, Comparison, In, Leaf, Like, Not, Operand, Or, Regexp, Tree, leaves, operands
+from ray_pubsub.model.values import Kind
+from ray_pubsub.settings import Limits
+
+__all__ = ["Expression", "Shape", "ShapeCache"]
+
+# A constant, as the grammar's lexer would cut it, but for quoted identifiers, which belong to the shape.
+# Each alternative starts with its first character and only then looks back, so that the regular expression engine can
+# skip to the next quote, digit or dot: 2.5 times faster than looking back first.
+STRING = r"'[^']*(?:''[^']*)*'"
+EXPONENT = r"(?:[eE][+-]?[0-9]+)?(?![\w.$])"
+NUMBER = rf"[0-9](?<![\w.$][0-9])[0-9]*(?:\.[0-9]*)?{EXPONENT}|\.(?<![\w.$]\.)[0-9]+{EXPONENT}"
+QUOTED = r"`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\""
+CONSTANT = re.compile(f"({STRING}|{NUMBER})")
+CONSTANT_OR_QUOTED = re.compile(f"({STRING}|{NUMBER}|{QUOTED})")
+
+Reader = Callable[[str], Any]
+
+
+@dataclass(slots=True, eq=False)
+class Shape:
+    """A tree whose constants are places to fill, and for each place how its text is read."""
+
+    template: Tree
+    readers: tuple[Reader, ...]
+    patterns: tuple[Like | Regexp, ...]  # the leaves whose constants must be checked one by one
+
+
+@dataclass(slots=True, eq=False)
+class Expression:
+    """A parsed subscription: its shape and its own constants. `text` is what the user wrote."""
+
+    text: str
+    shape: Shape
+    constants: tuple[Any, ...]
+
+    @property
+    def tree(self) -> Tree:
+        return _fill(self.shape.template, self.constants) if self.constants else self.shape.template
+
+
+class ShapeCache:
+    """Parses texts, remembering the shapes seen. Bounded: when full it starts anew. Safe to share between threads."""
+
+    def __init__(self, limits: Limits, capacity: int = 4096) -> None:
+        self._limits = limits
+        self._capacity = capacity
+        self._shapes: dict[tuple[Any, ...], Shape | None] = {}
+
+    def parse(self, text: str) -> Expression:
+        """The parsed expression; raises an ExpressionError."""
+        if not isinstance(text, str) or len(text) > self._limits.text_length:
+            parse(text, self._limits)  # raises
+        key, constants = _cut(text)
+        shape = self._shapes.get(key)
+        if shape is not None:
+            try:
+                values = tuple([read(constant) for read, constant in zip(shape.readers, constants, strict=True)])
+                if shape.patterns:
+                    for leaf in shape.patterns:
+                        check_operand(_fill(leaf, values), self._limits)  # type: ignore[arg-type]
+                return Expression(text, shape, values)
+            except (words.BadConstant, ExpressionError):
+                pass  # the full parse below names the predicate
+        tree = parse(text, self._limits)
+        if key not in self._shapes:
+            shape = _shape_of(tree, text)
+            if len(self._shapes) >= self._capacity:
+                self._shapes = {}
+            self._shapes[key] = shape
+            if shape is not None:
+                return self.parse(text)
+        return Expression(text, Shape(tree, (), ()), ())
+
+
+def _cut(text: str) -> tuple[tuple[Any, ...], list[str]]:
+    """The text without its constants (the key of its shape), and the constants."""
+    if '"' in text or "`" in text:
+        return _cut_quoted(text)
+    parts = CONSTANT.split(text)
+    constants = parts[1::2]
+    # A string starts with a quote, which sorts before "(" and so before every digit and the dot: the kind is part of the key.
+    return (*parts[::2], *[constant < "(" for constant in constants]), constants
+
+
+def _cut_quoted(text: str) -> tuple[tuple[Any, ...], list[str]]:
+    parts = CONSTANT_OR_QUOTED.split(text)
+    key: list[Any] = parts[::2]
+    constants: list[str] = []
+    for part in parts[1::2]:
+        if part[0] in "`\"":
+            key.append(part)
+        else:
+            key.append(part < "(")
+            constants.append(part)
+    return tuple(key), constants
+
+
+def _shape_of(tree: Tree, text: str) -> Shape | None:
+    """The shape, if every constant of the text stands in the tree at its place; else None (a folded constant, say)."""
+    places = [found.start() for found in CONSTANT_OR_QUOTED.finditer(text) if found[0][0] not in "`\""]
+    rank = {place: number for number, place in enumerate(places)}
+    found: dict[int, Operand] = {}
+    for leaf in leaves(tree):
+        for operand in operands(leaf):
+            if operand.place >= 0:
+                found[operand.place] = operand
+    if found.keys() != rank.keys():
+        return None
+    readers = tuple(_reader(found[place], text, place) for place in places)
+    template = _renumber(tree, rank)
+    patterns = tuple(leaf for leaf in leaves(template) if isinstance(leaf, Like | Regexp))
+    return Shape(template, readers, patterns)
+
+
+def _reader(operand: Operand, text: str, place: int) -> Reader:
+    if operand.kind == Kind.STRING:
+        return words.read_string
+    if operand.kind == Kind.TIMESTAMP:
+        return words.read_moment
+    if text[place] == "'":
+        return words.read_special
+    negative = text[:place].rstrip().endswith("-")
+    return (lambda number: words.read_number(number, True)) if negative else words.read_number
+
+
+def _renumber(tree: Tree, rank: dict[int, int]) -> Tree:
+    return _map_operands(tree, lambda operand: replace(operand, place=rank[operand.place]))
+
+
+def _fill(template: Tree, constants: tuple[Any, ...]) -> Tree:
+    return _map_operands(template, lambda operand: replace(operand, plain=constants[operand.place]))
+
+
+def _map_operands(tree: Tree, change: Callable[[Operand], Operand]) -> Tree:
+    def placed(operand: Operand) -> Operand:
+        return change(operand) if operand.place >= 0 else operand
+
+    def mapped(node: Tree) -> Tree:
+        match node:
+            case And():
+                return And(tuple(map(mapped, node.children)))
+            case Or():
+                return Or(tuple(map(mapped, node.children)))
+            case Not():
+                return Not(mapped(node.child))
+            case _:
+                return _map_leaf(node, placed)
+
+    return mapped(tree)
+
+
+def _map_leaf(leaf: Leaf, placed: Callable[[Operand], Operand]) -> Leaf:
+    match leaf:
+        case Comparison():
+            return replace(leaf, operand=placed(leaf.operand))
+        case Between():
+            return replace(leaf, low=placed(leaf.low), high=placed(leaf.high))
+        case In():
+            return replace(leaf, members=tuple(map(placed, leaf.members)))
+        case Like() | Regexp():
+            return replace(leaf, pattern=placed(leaf.pattern))
+        case _:
+            return leaf

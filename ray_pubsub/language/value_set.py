@@ -1,0 +1,238 @@
+"""Sets of values of one attribute: unions of disjoint intervals per kind, and whether absence is allowed.
+
+A kind's part is a sorted tuple of cuts. A cut lies just before a value (v, 0) or just after it (v, 1), so open and closed
+bounds are the same thing (REIN Fig. 4's doubling); cuts alternate between entering and leaving the set. A pattern that is not
+an interval (`like '%x%'`, `regexp`) is kept beside the set and must hold too.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ray_pubsub.language.patterns import like_shape, prefix_successor
+from ray_pubsub.language.tree import Between, BooleanAttribute, Comparison, In, IsNull, Like, Regexp, Tree
+from ray_pubsub.model.values import Kind, Value
+
+__all__ = ["ANYTHING", "EVERYTHING", "Cuts", "Interval", "PatternTest", "ValueSet", "intervals", "leaf_value_set"]
+
+Cut = tuple[Any, ...]
+Cuts = tuple[Cut, ...]
+
+BELOW_ALL: Cut = (-1,)
+ABOVE_ALL: Cut = (1,)
+EVERYTHING: Cuts = (BELOW_ALL, ABOVE_ALL)
+
+
+@dataclass(frozen=True, slots=True)
+class PatternTest:
+    """A string test with no interval form: `like` or `regexp`, perhaps negated. Holds only for strings."""
+
+    leaf: Like | Regexp
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSet:
+    """What an attribute may be: absent or not, per kind a set of values, and patterns that must hold as well."""
+
+    absent: bool
+    numbers: Cuts = ()
+    strings: Cuts = ()
+    booleans: Cuts = ()
+    timestamps: Cuts = ()
+    patterns: frozenset[PatternTest] = frozenset()
+
+    def cuts(self, kind: Kind) -> Cuts:
+        return (self.numbers, self.strings, self.booleans, self.timestamps)[kind]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.absent and not any(self.cuts(kind) for kind in Kind)
+
+    @property
+    def is_present(self) -> bool:
+        """Whether the set is exactly `is not null`."""
+        return self == PRESENT
+
+    def __and__(self, other: ValueSet) -> ValueSet:
+        patterns = self.patterns | other.patterns
+        if patterns:
+            # A pattern holds for strings only.
+            return ValueSet(False, strings=_intersect(self.strings, other.strings), patterns=patterns)
+        parts = [_intersect(self.cuts(kind), other.cuts(kind)) for kind in Kind]
+        return ValueSet(self.absent and other.absent, *parts)
+
+    def __or__(self, other: ValueSet) -> ValueSet | None:
+        """The union; None if patterns keep it from being one set."""
+        if self.patterns or other.patterns:
+            return self if self == other else None
+        parts = [_unite(self.cuts(kind), other.cuts(kind)) for kind in Kind]
+        parts[Kind.BOOLEAN] = _two_valued(parts[Kind.BOOLEAN])
+        return ValueSet(self.absent or other.absent, *parts)
+
+    def contains(self, value: Value | None) -> bool:
+        """Whether the intervals (not the patterns) admit the value."""
+        if value is None:
+            return self.absent
+        # The value lies between the cuts (v, 0) and (v, 1); an odd number of cuts before it means inside.
+        return bisect_left(self.cuts(value.kind), (0, value.plain, 1)) % 2 == 1
+
+
+PRESENT = ValueSet(False, EVERYTHING, EVERYTHING, EVERYTHING, EVERYTHING)
+ABSENT = ValueSet(True)
+NOTHING = ValueSet(False)
+ANYTHING = ValueSet(True, EVERYTHING, EVERYTHING, EVERYTHING, EVERYTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """One interval; None is no bound."""
+
+    low: Any
+    low_closed: bool
+    high: Any
+    high_closed: bool
+
+
+def intervals(cuts: Cuts) -> Iterator[Interval]:
+    """The intervals of a kind's part, in order."""
+    for enter, leave in zip(cuts[::2], cuts[1::2], strict=True):
+        low, low_closed = (None, False) if enter == BELOW_ALL else (enter[1], enter[2] == 0)
+        high, high_closed = (None, False) if leave == ABOVE_ALL else (leave[1], leave[2] == 1)
+        yield Interval(low, low_closed, high, high_closed)
+
+
+def leaf_value_set(leaf: Tree, negated: bool) -> ValueSet:
+    """The values for which a predicate (or its negation) is TRUE: unknown is never in the set."""
+    match leaf:
+        case Comparison(_, operator, operand):
+            if operand.kind is None:
+                return NOTHING
+            return _of_kind(operand.kind, _compared(operator, operand.plain), negated)
+        case BooleanAttribute():
+            return _of_kind(Kind.BOOLEAN, _compared("=", True), negated)
+        case Between(_, low, high, already):
+            return _between(low.kind, low.plain, high.kind, high.plain, negated != already)
+        case In(_, members, already):
+            kinds = {member.kind for member in members}
+            if None in kinds and negated != already:
+                return NOTHING  # `x not in (1, null)` is never true
+            cuts: Cuts = _points(sorted({member.plain for member in members if member.kind is not None}))
+            kind = next((kind for kind in kinds if kind is not None), None)
+            return NOTHING if kind is None else _of_kind(kind, cuts, negated != already)
+        case IsNull(_, already):
+            return PRESENT if negated != already else ABSENT
+        case Like(attribute, pattern, escape, already):
+            shape = like_shape(pattern.plain, escape)
+            if shape.form == "equal":
+                return _of_kind(Kind.STRING, _compared("=", shape.text), negated != already)
+            if shape.form == "prefix":
+                return _of_kind(Kind.STRING, _prefixed(shape.text), negated != already)
+            test = PatternTest(Like(attribute, pattern, escape, negated != already))
+            return ValueSet(False, strings=EVERYTHING, patterns=frozenset([test]))
+        case Regexp(attribute, pattern, already):
+            test = PatternTest(Regexp(attribute, pattern, negated != already))
+            return ValueSet(False, strings=EVERYTHING, patterns=frozenset([test]))
+        case _:
+            raise AssertionError(f"not a predicate on an attribute: {leaf}")
+
+
+def _of_kind(kind: Kind, cuts: Cuts, negated: bool) -> ValueSet:
+    if negated:
+        cuts = _complement(cuts)
+    if kind == Kind.NUMBER:
+        return ValueSet(False, numbers=cuts)
+    if kind == Kind.STRING:
+        return ValueSet(False, strings=cuts)
+    if kind == Kind.BOOLEAN:
+        return ValueSet(False, booleans=_two_valued(cuts))
+    return ValueSet(False, timestamps=_whole_steps(cuts))
+
+
+def _compared(operator: str, plain: Any) -> Cuts:
+    before, after = (0, plain, 0), (0, plain, 1)
+    return {
+        "=": (before, after),
+        "!=": (BELOW_ALL, before, after, ABOVE_ALL),
+        "<": (BELOW_ALL, before),
+        "<=": (BELOW_ALL, after),
+        ">": (after, ABOVE_ALL),
+        ">=": (before, ABOVE_ALL),
+    }[operator]
+
+
+def _between(low_kind: Kind | None, low: Any, high_kind: Kind | None, high: Any, negated: bool) -> ValueSet:
+    """`x >= low and x <= high`; a null bound makes its half unknown, so only the other half's falsehood is certain."""
+    below = NOTHING if low_kind is None else _of_kind(low_kind, _compared("<", low), False)
+    above = NOTHING if high_kind is None else _of_kind(high_kind, _compared(">", high), False)
+    if negated:
+        outside = below | above
+        assert outside is not None
+        return outside
+    if low_kind is None or high_kind is None:
+        return NOTHING
+    return _of_kind(low_kind, _compared(">=", low), False) & _of_kind(high_kind, _compared("<=", high), False)
+
+
+def _points(values: list[Any]) -> Cuts:
+    return tuple(cut for value in values for cut in ((0, value, 0), (0, value, 1)))
+
+
+def _prefixed(prefix: str) -> Cuts:
+    successor = prefix_successor(prefix)
+    return (0, prefix, 0), ABOVE_ALL if successor is None else (0, successor, 0)
+
+
+def _complement(cuts: Cuts) -> Cuts:
+    inner = cuts[1:] if cuts[:1] == (BELOW_ALL,) else (BELOW_ALL, *cuts)
+    return inner[:-1] if inner[-1:] == (ABOVE_ALL,) else (*inner, ABOVE_ALL)
+
+
+def _intersect(left: Cuts, right: Cuts) -> Cuts:
+    return _merge(left, right, 2)
+
+
+def _unite(left: Cuts, right: Cuts) -> Cuts:
+    return _merge(left, right, 1)
+
+
+def _merge(left: Cuts, right: Cuts, needed: int) -> Cuts:
+    """The cuts of the places covered at least `needed` times."""
+    if left == right:
+        return left
+    steps = sorted(
+        [(cut, 1 - 2 * (rank % 2)) for cuts in (left, right) for rank, cut in enumerate(cuts)], key=lambda step: step[0]
+    )
+    merged: list[Cut] = []
+    depth = position = 0
+    while position < len(steps):
+        cut = steps[position][0]
+        before = depth
+        while position < len(steps) and steps[position][0] == cut:
+            depth += steps[position][1]
+            position += 1
+        if (before >= needed) != (depth >= needed):
+            merged.append(cut)
+    return tuple(merged)
+
+
+def _two_valued(cuts: Cuts) -> Cuts:
+    """Canonical cuts over {false, true}, so that `b = true or b = false` is seen to be everything."""
+    inside = [bisect_left(cuts, (0, value, 1)) % 2 == 1 for value in (False, True)]
+    if all(inside):
+        return EVERYTHING
+    return _points([value for value, member in zip((False, True), inside, strict=True) if member])
+
+
+def _whole_steps(cuts: Cuts) -> Cuts:
+    """Timestamps are whole microseconds: just after t is just before t + 1."""
+    stepped = [(0, cut[1] + 1, 0) if len(cut) == 3 and cut[2] == 1 else cut for cut in cuts]
+    kept: list[Cut] = []
+    for enter, leave in zip(stepped[::2], stepped[1::2], strict=True):
+        if kept and kept[-1] == enter:
+            kept[-1] = leave
+        elif enter != leave:
+            kept += [enter, leave]
+    return tuple(kept)

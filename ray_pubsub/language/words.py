@@ -1,0 +1,116 @@
+"""Names, keywords and constants as they are written: what the parser and the printer must agree on."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+from ray_pubsub.model.values import INT64_MAX, INT64_MIN, Kind, microseconds, show_microseconds
+
+__all__ = [
+    "KEYWORDS",
+    "BadConstant",
+    "read_moment",
+    "read_number",
+    "read_special",
+    "read_string",
+    "write_name",
+    "write_operand",
+]
+
+KEYWORDS = {
+    "and": "AND",
+    "or": "OR",
+    "not": "NOT",
+    "between": "BETWEEN",
+    "in": "IN",
+    "like": "LIKE",
+    "regexp": "REGEXP",
+    "rlike": "REGEXP",
+    "is": "IS",
+    "null": "NULL",
+    "true": "TRUE",
+    "false": "FALSE",
+}
+BARE_NAME = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
+MOMENT = re.compile(
+    r"(?P<date>\d{4}-\d\d-\d\d)(?:[ T](?P<time>\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)\s*(?P<zone>Z|z|UTC|[+-]\d\d(?::?\d\d)?)?)?"
+)
+
+
+class BadConstant(ValueError):  # noqa: N818 - the parser adds the predicate and raises ExpressionTypeError
+    """Why the text of a constant is not one."""
+
+
+def read_number(text: str, negative: bool = False) -> int | float:
+    """`580`, `5.8e2`, `.5`: an int if written as one, else the nearest double."""
+    if text.isdecimal():
+        number = -int(text) if negative else int(text)
+        if len(text) > 18 and not INT64_MIN <= number <= INT64_MAX:
+            raise BadConstant(f"the integer {'-' * negative}{text} does not fit 64 bits")
+        return number
+    value = float(text)
+    if value == float("inf"):
+        raise BadConstant(f"the number {text} is too large for a 64-bit float")
+    return -value if negative else value
+
+
+def read_string(text: str) -> str:
+    """`'it''s'` → it's"""
+    content = text[1:-1]
+    if content.isalnum() and content.isascii():  # most constants: nothing to undo, nothing to check
+        return content
+    try:
+        content.encode()
+    except UnicodeEncodeError:
+        raise BadConstant("the string has a lone surrogate, so it is not valid Unicode") from None
+    return content.replace("''", "'")
+
+
+def read_moment(text: str) -> int:
+    """`2024-05-01`, `2024-05-01 10:30:00.25+02:00` → microseconds; without a zone it is UTC."""
+    content = read_string(text)
+    found = MOMENT.fullmatch(content.strip())
+    try:
+        if found is None:
+            raise ValueError("write it as YYYY-MM-DD or YYYY-MM-DD HH:MM:SS[.ffffff][+HH:MM]")
+        zone = found["zone"] or "+00:00"
+        zone = "+00:00" if zone.upper() in ("Z", "UTC") else zone
+        moment = datetime.datetime.fromisoformat(f"{found['date']}T{found['time'] or '00:00'}{zone}")
+        return microseconds(moment)
+    except (ValueError, OverflowError) as error:
+        raise BadConstant(f"{text} is not a timestamp: {error}") from None
+
+
+def read_special(text: str) -> float:
+    """`double 'inf'`, `double '-inf'`: the numbers that have no digits."""
+    try:
+        number = float(read_string(text))
+    except ValueError:
+        raise BadConstant(f"{text} is not a number") from None
+    if number != number:
+        raise BadConstant("NaN means absent; use `is null`")
+    return number
+
+
+def write_name(name: str) -> str:
+    """The attribute as an identifier, in double quotes where it needs them."""
+    if BARE_NAME.fullmatch(name) and not any(part.lower() in KEYWORDS for part in name.split(".")):
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def write_operand(kind: Kind | None, plain: object) -> str:
+    """The constant as text that reads back as the same constant."""
+    if kind is None:
+        return "null"
+    if kind == Kind.STRING:
+        return "'" + str(plain).replace("'", "''") + "'"
+    if kind == Kind.BOOLEAN:
+        return "true" if plain else "false"
+    if kind == Kind.TIMESTAMP:
+        assert isinstance(plain, int)
+        return f"timestamp '{show_microseconds(plain)}'"
+    if isinstance(plain, float) and plain in (float("inf"), float("-inf")):
+        return f"double '{plain}'"
+    return repr(plain)

@@ -1,0 +1,1 @@
+"""What events, values and results are. Nothing here knows how they are matched."""

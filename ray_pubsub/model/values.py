@@ -1,0 +1,141 @@
+"""One value of an event or a constant: its kind, and the plain Python object that orders it within the kind.
+
+    NUMBER      int (64 bits) or float; Python compares the two exactly, so 2**53 and 2**53 + 1 differ
+    STRING      str; Python orders by code point
+    BOOLEAN     bool; false < true; never equal to a number
+    TIMESTAMP   int, microseconds since 1970-01-01 UTC
+
+Values of different kinds are never compared: the answer is unknown.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["INT64_MAX", "INT64_MIN", "Kind", "Value", "ValueProblem", "microseconds", "read_value", "show_microseconds"]
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+class Kind(IntEnum):
+    NUMBER = 0
+    STRING = 1
+    BOOLEAN = 2
+    TIMESTAMP = 3
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+
+class Value(NamedTuple):
+    kind: Kind
+    plain: Any
+
+
+class ValueProblem(ValueError):  # noqa: N818 - not an error of the public tree; callers add the attribute and raise EventError
+    """Why a Python object is not a value."""
+
+
+def read_value(raw: Any) -> Value | None:
+    """The value of a Python object, None if it means absent; raises ValueProblem for any other type."""
+    reader = READERS.get(type(raw))
+    if reader is not None:
+        return reader(raw)
+    return _read_uncommon(raw)
+
+
+def microseconds(moment: datetime.datetime) -> int:
+    """Microseconds since the epoch; a naive time is UTC."""
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    difference = moment - EPOCH
+    return (difference.days * 86_400 + difference.seconds) * 1_000_000 + difference.microseconds
+
+
+def show_microseconds(count: int) -> str:
+    """The timestamp as text, UTC; times beyond the calendar of Python's datetime are shown as numpy shows them."""
+    text = str(np.datetime64(count, "us")).replace("T", " ")
+    return text.removesuffix(".000000")
+
+
+def _read_int(raw: int) -> Value:
+    if not INT64_MIN <= raw <= INT64_MAX:
+        raise ValueProblem(f"the integer {raw if abs(raw) < 10**40 else '…'} does not fit 64 bits")
+    return Value(Kind.NUMBER, raw)
+
+
+def _read_float(raw: float) -> Value | None:
+    return None if raw != raw else Value(Kind.NUMBER, raw)
+
+
+def _read_string(raw: str) -> Value:
+    try:
+        raw.encode()
+    except UnicodeEncodeError as error:
+        raise ValueProblem(f"the string has a lone surrogate at {error.start}, so it is not valid Unicode") from None
+    return Value(Kind.STRING, raw)
+
+
+def _read_decimal(raw: decimal.Decimal) -> Value | None:
+    if raw.is_nan():
+        return None
+    if not raw.is_infinite() and raw == raw.to_integral_value():
+        return _read_int(int(raw))
+    # A decimal stands for the number that the same digits denote in an expression; digits a double cannot hold are
+    # an error rather than a silent rounding.
+    number = float(raw)
+    if not raw.is_infinite() and decimal.Decimal(repr(number)) != raw:
+        raise ValueProblem(f"the decimal {raw} has more digits than a 64-bit float holds")
+    return Value(Kind.NUMBER, number)
+
+
+def _read_datetime(raw: datetime.datetime) -> Value | None:
+    if raw != raw:  # pandas.NaT
+        return None
+    return Value(Kind.TIMESTAMP, microseconds(raw))
+
+
+def _read_date(raw: datetime.date) -> Value:
+    return Value(Kind.TIMESTAMP, (raw - EPOCH.date()).days * 86_400_000_000)
+
+
+def _read_datetime64(raw: np.datetime64) -> Value | None:
+    if np.isnat(raw):
+        return None
+    return Value(Kind.TIMESTAMP, int(raw.astype("datetime64[us]").astype(np.int64)))
+
+
+READERS: dict[type, Any] = {
+    int: _read_int,
+    float: _read_float,
+    str: _read_string,
+    bool: lambda raw: Value(Kind.BOOLEAN, raw),
+    type(None): lambda raw: None,
+    datetime.datetime: _read_datetime,
+    datetime.date: _read_date,
+    decimal.Decimal: _read_decimal,
+    np.datetime64: _read_datetime64,
+}
+
+
+def _read_uncommon(raw: Any) -> Value | None:
+    """Subclasses (str enums, pandas.Timestamp, NaT) and numpy scalars."""
+    if isinstance(raw, np.generic) and not isinstance(raw, np.datetime64 | np.timedelta64):
+        plain = raw.item()
+        if type(plain) in READERS:
+            return read_value(plain)
+    for base in (bool, int, float, str, datetime.datetime, datetime.date, decimal.Decimal):
+        if isinstance(raw, base):
+            if base is str:
+                raw = str.__str__(raw)
+            value: Value | None = READERS[base](raw)
+            return value
+    if type(raw).__name__ in ("NaTType", "NAType"):
+        return None
+    raise ValueProblem(f"a value of type {type(raw).__name__} is not a number, string, boolean or timestamp")

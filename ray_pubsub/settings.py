@@ -1,0 +1,33 @@
+"""Named limits on what one subscription or event may be, each reported by name when it is exceeded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from ray_pubsub.errors import SettingError
+
+__all__ = ["Limits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large one subscription may be. The defaults admit every hand-written rule and stop generated runaways."""
+
+    text_length: int = 1_000_000
+    """Characters of an expression's text."""
+    nesting_depth: int = 100
+    """Levels of parentheses, `not`, `and` and `or` inside each other."""
+    leaves: int = 10_000
+    """Predicates in one expression."""
+    clauses: int = 64
+    """Conjunctions after normalisation; beyond, the expression is kept as a conjunction of disjunctions."""
+    set_size: int = 100_000
+    """Constants in one `in (…)`."""
+    pattern_length: int = 1_000
+    """Characters of one `like` or `regexp` pattern."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise SettingError(f"Limits.{field.name}", f"must be a whole number of at least 1, not {value!r}")
