@@ -1,0 +1,16 @@
+"""Content-based publish/subscribe: standing boolean queries, matched exactly against streams of events.
+
+>>> import ray_pubsub
+>>> index = ray_pubsub.MatchIndex()
+>>> index.add("s1", "model = 'iphone5s' and price <= 580")
+>>> index.match({"model": "iphone5s", "price": 550})
+['s1']
+"""
+
+from ray_pubsub import errors
+from ray_pubsub.errors import RayPubSubError
+from ray_pubsub.index.match_index import AddReport, MatchIndex
+from ray_pubsub.model.match_batch import MatchBatch
+from ray_pubsub.settings import Limits
+
+__all__ = ["AddReport", "Limits", "MatchBatch", "MatchIndex", "RayPubSubError", "errors"]

@@ -141,7 +141,9 @@ class TreeBuilder(Transformer[Token, Any]):
         subject, negated, _, low, _, high = children
         for bound in (low, high):
             if not isinstance(bound, Operand):
-                raise ExpressionTypeError(f"between … {words.write_name(bound[1])}", "the bounds of between are constants")
+                raise ExpressionTypeError(
+                    f"between … {words.write_name(bound[1])}", "the bounds of between are constants"
+                )
         return _leaf(subject, lambda name: Between(name, low, high, negated is not None))
 
     def in_(self, children: list[Any]) -> Any:
@@ -152,7 +154,9 @@ class TreeBuilder(Transformer[Token, Any]):
         subject, negated, _, pattern, _, escape = children
         if escape is not None and len(escape.plain) > 1:
             raise ExpressionTypeError(f"escape '{escape.plain}'", "the escape of a like pattern is one character")
-        return _leaf(subject, lambda name: Like(name, pattern, escape.plain or None if escape else None, negated is not None))
+        return _leaf(
+            subject, lambda name: Like(name, pattern, escape.plain or None if escape else None, negated is not None)
+        )
 
     def regexp(self, children: list[Any]) -> Any:
         subject, negated, _, pattern = children

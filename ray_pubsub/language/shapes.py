@@ -15,7 +15,21 @@ from typing import Any
 from ray_pubsub.errors import ExpressionError
 from ray_pubsub.language import words
 from ray_pubsub.language.parser import check_operand, parse
-from ray_pubsub.language.tree import And, Between, Comparison, In, Leaf, Like, Not, Operand, Or, Regexp, Tree, leaves, operands
+from ray_pubsub.language.tree import (
+    And,
+    Between,
+    Comparison,
+    In,
+    Leaf,
+    Like,
+    Not,
+    Operand,
+    Or,
+    Regexp,
+    Tree,
+    leaves,
+    operands,
+)
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
@@ -54,6 +68,12 @@ class Expression:
     @property
     def tree(self) -> Tree:
         return _fill(self.shape.template, self.constants) if self.constants else self.shape.template
+
+    def tree_at(self, slot: int) -> Tree:
+        return self.tree
+
+    def text_at(self, slot: int) -> str:
+        return self.text
 
 
 class ShapeCache:
@@ -105,7 +125,7 @@ def _cut_quoted(text: str) -> tuple[tuple[Any, ...], list[str]]:
     key: list[Any] = parts[::2]
     constants: list[str] = []
     for part in parts[1::2]:
-        if part[0] in "`\"":
+        if part[0] in '`"':
             key.append(part)
         else:
             key.append(part < "(")
@@ -115,7 +135,7 @@ def _cut_quoted(text: str) -> tuple[tuple[Any, ...], list[str]]:
 
 def _shape_of(tree: Tree, text: str) -> Shape | None:
     """The shape, if every constant of the text stands in the tree at its place; else None (a folded constant, say)."""
-    places = [found.start() for found in CONSTANT_OR_QUOTED.finditer(text) if found[0][0] not in "`\""]
+    places = [found.start() for found in CONSTANT_OR_QUOTED.finditer(text) if found[0][0] not in '`"']
     rank = {place: number for number, place in enumerate(places)}
     found: dict[int, Operand] = {}
     for leaf in leaves(tree):

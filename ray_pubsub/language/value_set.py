@@ -61,16 +61,15 @@ class ValueSet:
         if patterns:
             # A pattern holds for strings only.
             return ValueSet(False, strings=_intersect(self.strings, other.strings), patterns=patterns)
-        parts = [_intersect(self.cuts(kind), other.cuts(kind)) for kind in Kind]
-        return ValueSet(self.absent and other.absent, *parts)
+        numbers, strings, booleans, timestamps = (_intersect(self.cuts(kind), other.cuts(kind)) for kind in Kind)
+        return ValueSet(self.absent and other.absent, numbers, strings, booleans, timestamps)
 
     def __or__(self, other: ValueSet) -> ValueSet | None:
         """The union; None if patterns keep it from being one set."""
         if self.patterns or other.patterns:
             return self if self == other else None
-        parts = [_unite(self.cuts(kind), other.cuts(kind)) for kind in Kind]
-        parts[Kind.BOOLEAN] = _two_valued(parts[Kind.BOOLEAN])
-        return ValueSet(self.absent or other.absent, *parts)
+        numbers, strings, booleans, timestamps = (_unite(self.cuts(kind), other.cuts(kind)) for kind in Kind)
+        return ValueSet(self.absent or other.absent, numbers, strings, _two_valued(booleans), timestamps)
 
     def contains(self, value: Value | None) -> bool:
         """Whether the intervals (not the patterns) admit the value."""

@@ -44,10 +44,9 @@ class ValueProblem(ValueError):  # noqa: N818 - not an error of the public tree;
 
 def read_value(raw: Any) -> Value | None:
     """The value of a Python object, None if it means absent; raises ValueProblem for any other type."""
-    reader = READERS.get(type(raw))
-    if reader is not None:
-        return reader(raw)
-    return _read_uncommon(raw)
+    reader = READERS.get(type(raw), _read_uncommon)
+    value: Value | None = reader(raw)
+    return value
 
 
 def microseconds(moment: datetime.datetime) -> int:

@@ -1,0 +1,1 @@
+"""Ray actors: registry, shards, coordinators, mailboxes. `ray_pubsub` never imports this package."""

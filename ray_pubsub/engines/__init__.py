@@ -1,0 +1,1 @@
+"""Ways to find the subscriptions that match a batch of events, behind one contract."""

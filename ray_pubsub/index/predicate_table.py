@@ -1,0 +1,207 @@
+"""Subscriptions in bulk, as a table of intervals: a row per interval, no text to parse.
+
+Rows of one id and one attribute are alternatives (a union of intervals); different attributes must all hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ray_pubsub.errors import EventError, Rejection, TableError
+from ray_pubsub.language.printer import write
+from ray_pubsub.language.tree import Between, Comparison, Constant, Operand, Tree, conjunction, disjunction
+from ray_pubsub.model.arrow_events import from_arrow
+from ray_pubsub.model.event_batch import Lane
+from ray_pubsub.model.values import Kind
+
+__all__ = ["PredicateTable"]
+
+MIDDLE: dict[Kind, Any] = {Kind.NUMBER: 0, Kind.STRING: "", Kind.BOOLEAN: False, Kind.TIMESTAMP: 0}
+
+
+class PredicateTable:
+    """The good subscriptions of a table, grouped by id in order of first appearance; `first_slot` is given when they are added."""
+
+    def __init__(self, table: Any) -> None:
+        table = _checked(table)
+        encoded = _one_array(table.column("id")).dictionary_encode()
+        owner: NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        ids = encoded.dictionary.to_pylist()
+        self.rejections, bad_ids = _rejections(table, owner, ids)
+        if bad_ids:
+            good = ~np.isin(owner, list(bad_ids))
+            table = table.filter(pa.array(good))
+            kept = np.array([number for number in range(len(ids)) if number not in bad_ids], dtype=np.int64)
+            owner = np.searchsorted(kept, owner[good])
+            ids = [ids[number] for number in kept.tolist()]
+        if len(owner) and (owner[1:] < owner[:-1]).any():
+            order = np.argsort(owner, kind="stable")
+            table, owner = table.take(pa.array(order)), owner[order]
+        self.ids: list[str | int] = ids
+        self.table = table
+        self.offsets: NDArray[np.int64] = np.searchsorted(owner, np.arange(len(ids) + 1))
+        names = _one_array(table.column("attribute")).dictionary_encode()
+        self.attributes: list[str] = names.dictionary.to_pylist()
+        self.attribute: NDArray[np.int32] = names.indices.to_numpy(zero_copy_only=False)
+        self.low_closed: NDArray[np.bool_] = _flags(table, "low_closed")
+        self.high_closed: NDArray[np.bool_] = _flags(table, "high_closed")
+        self.kind = _kind_of(table)
+        bounds = from_arrow(table.select(["low", "high"]))
+        self.low = _bound(bounds.lanes, "low", table.num_rows)
+        self.high = _bound(bounds.lanes, "high", table.num_rows)
+        self.first_slot = -1
+
+    def tree_at(self, slot: int) -> Tree:
+        number = slot - self.first_slot
+        ways: dict[int, list[Tree]] = {}
+        for row in range(int(self.offsets[number]), int(self.offsets[number + 1])):
+            attribute = int(self.attribute[row])
+            ways.setdefault(attribute, []).append(self._interval(row, self.attributes[attribute]))
+        return conjunction([disjunction(alternatives) for alternatives in ways.values()])
+
+    def text_at(self, slot: int) -> str:
+        return write(self.tree_at(slot))
+
+    def rows_of(self, numbers: NDArray[np.int64]) -> Any:
+        """The table's rows that belong to these of its subscriptions."""
+        starts, ends = self.offsets[numbers], self.offsets[numbers + 1]
+        counts = ends - starts
+        places = np.arange(int(counts.sum())) + np.repeat(
+            starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts
+        )
+        return self.table.take(pa.array(places))
+
+    def _interval(self, row: int, attribute: str) -> Tree:
+        low, high = (self._operand(bound, row) for bound in (self.low, self.high))
+        if low is None and high is None:
+            middle = Operand(self.kind, MIDDLE[self.kind])  # any value of the kind
+            return disjunction([Comparison(attribute, "<", middle), Comparison(attribute, ">=", middle)])
+        if low is not None and high is not None and self.low_closed[row] and self.high_closed[row]:
+            return Comparison(attribute, "=", low) if low == high else Between(attribute, low, high)
+        both: list[Tree] = []
+        if low is not None:
+            both.append(Comparison(attribute, ">=" if self.low_closed[row] else ">", low))
+        if high is not None:
+            both.append(Comparison(attribute, "<=" if self.high_closed[row] else "<", high))
+        return conjunction(both) if both else Constant(False)
+
+    def _operand(self, bound: tuple[Lane | None, NDArray[np.int64]], row: int) -> Operand | None:
+        lane, place = bound
+        if lane is None or place[row] < 0:
+            return None
+        return Operand(self.kind, lane.plain(int(place[row])))
+
+
+def _checked(table: Any) -> Any:
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if not isinstance(table, pa.Table):
+        if type(table).__module__.partition(".")[0] != "pandas":
+            raise TableError(
+                None, f"predicates come as a pyarrow Table, RecordBatch or pandas DataFrame, not {type(table).__name__}"
+            )
+        table = pa.Table.from_pandas(table, preserve_index=False)
+    for column in ("id", "attribute", "low", "high"):
+        if column not in table.column_names:
+            raise TableError(
+                column,
+                "missing; predicates have the columns id, attribute, low, high and, if wanted, low_closed, high_closed",
+            )
+    for column in ("id", "attribute"):
+        if table.column(column).null_count:
+            raise TableError(column, "has nulls")
+    kind = _plain_type(table.column("id").type)
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise TableError("id", f"ids are strings or integers, not {kind}")
+    table = table.set_column(
+        table.column_names.index("id"),
+        "id",
+        pc.cast(table.column("id"), pa.int64() if pa.types.is_integer(kind) else pa.string()),
+    )
+    kind = _plain_type(table.column("attribute").type)
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise TableError("attribute", f"attribute names are strings, not {kind}")
+    table = table.set_column(
+        table.column_names.index("attribute"), "attribute", pc.cast(table.column("attribute"), pa.string())
+    )
+    return table.select(
+        [name for name in ("id", "attribute", "low", "high", "low_closed", "high_closed") if name in table.column_names]
+    )
+
+
+def _plain_type(kind: Any) -> Any:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _kind_of(table: Any) -> Kind:
+    """The kind both bounds have; rows of other kinds go into a table of their own."""
+    kinds = {column: _kind_of_type(column, _plain_type(table.column(column).type)) for column in ("low", "high")}
+    found = {kind for kind in kinds.values() if kind is not None}
+    if len(found) != 1:
+        types = ", ".join(f"{column} {table.column(column).type}" for column in kinds)
+        raise TableError("low", f"low and high must be of one kind ({types})")
+    return found.pop()
+
+
+def _kind_of_type(column: str, kind: Any) -> Kind | None:
+    if pa.types.is_null(kind):
+        return None
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return Kind.NUMBER
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return Kind.STRING
+    if pa.types.is_boolean(kind):
+        return Kind.BOOLEAN
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return Kind.TIMESTAMP
+    raise TableError(column, f"a bound is a number, string, boolean or timestamp, not {kind}")
+
+
+def _rejections(table: Any, owner: NDArray[np.int64], ids: list[Any]) -> tuple[list[Rejection], set[int]]:
+    """A subscription with a bound that is not a value is refused whole, and only it."""
+    rejections: dict[int, Rejection] = {}
+
+    def reject(row: int, error: EventError) -> None:
+        number = int(owner[row])
+        rejections.setdefault(number, Rejection(row, ids[number], TableError(error.attribute, error.reason)))
+
+    for error in from_arrow(table.select(["low", "high"])).errors:
+        assert error.position is not None
+        reject(error.position, error)
+    for column in ("low", "high"):
+        if pa.types.is_floating(_plain_type(table.column(column).type)):
+            nan = pc.fill_null(pc.is_nan(table.column(column)), False)
+            for row in np.flatnonzero(nan.to_numpy()).tolist():
+                reject(row, EventError(column, "NaN is no bound; null means there is none"))
+    return list(rejections.values()), set(rejections)
+
+
+def _bound(lanes: list[Lane], column: str, rows: int) -> tuple[Lane | None, NDArray[np.int64]]:
+    """The lane of a bound, and for each row its place in the lane, -1 where there is no bound."""
+    lane = next((lane for lane in lanes if lane.attribute == column), None)
+    if lane is not None and lane.rows is None:
+        return lane, np.arange(rows, dtype=np.int64)
+    place = np.full(rows, -1, dtype=np.int64)
+    if lane is not None:
+        place[lane.rows] = np.arange(len(lane))
+    return lane, place
+
+
+def _flags(table: Any, column: str) -> NDArray[np.bool_]:
+    """Closed unless said otherwise."""
+    if column not in table.column_names:
+        return np.ones(table.num_rows, dtype=bool)
+    if not pa.types.is_boolean(table.column(column).type):
+        raise TableError(column, f"must be boolean, not {table.column(column).type}")
+    flags: NDArray[np.bool_] = pc.fill_null(table.column(column), True).to_numpy()
+    return flags
+
+
+def _one_array(column: Any) -> Any:
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)

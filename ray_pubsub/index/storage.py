@@ -1,0 +1,154 @@
+"""A saved index: one file, written whole or not at all, checked whole before anything of it is used.
+
+    magic, format version, header length       24 bytes
+    header                                     msgpack: engine, limits, sections with length and checksum
+    checksum of all the above                  8 bytes
+    sections                                   Arrow streams: `subscriptions` (id, text), `predicates N` (rows of intervals)
+
+Checksums are XXH3. A file that is cut short, changed, foreign or of a newer format is refused with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from ray_pubsub.engines.contract import Source
+from ray_pubsub.errors import IndexFileError
+from ray_pubsub.index.predicate_table import PredicateTable
+from ray_pubsub.settings import Limits
+
+__all__ = ["SavedIndex", "load", "save"]
+
+MAGIC = b"ray-pubsub\r\n"
+VERSION = 1
+PREFIX = struct.Struct("<12sIQ")
+CHECKSUM = struct.Struct("<Q")
+LARGEST_HEADER = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class SavedIndex:
+    engine: str
+    limits: Limits
+    ids: list[str | int]
+    texts: list[str]
+    predicates: list[Any]
+    order: list[str | int]
+    """All ids in the order they were added."""
+
+
+def save(path: str | os.PathLike[str], engine: str, limits: Limits, items: list[tuple[str | int, int, Source]]) -> None:
+    """Writes beside the target, then renames: no reader ever sees half a file."""
+    sections = [_pack(table) for table in _tables(items)]
+    header = msgpack.packb(
+        {
+            "engine": engine,
+            "limits": asdict(limits),
+            "sections": [(len(section), xxhash.xxh3_64_intdigest(section)) for section in sections],
+        }
+    )
+    start = PREFIX.pack(MAGIC, VERSION, len(header)) + header
+    target = Path(path)
+    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(start)
+            file.write(CHECKSUM.pack(xxhash.xxh3_64_intdigest(start)))
+            for section in sections:
+                file.write(section)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(target)
+        _sync_folder(target.parent)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load(path: str | os.PathLike[str]) -> SavedIndex:
+    """Reads and checks a file; raises IndexFileError and has then done nothing."""
+    name = os.fspath(path)
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise IndexFileError(name, f"cannot be read: {error.strerror}") from None
+    if len(content) < PREFIX.size or not content.startswith(MAGIC):
+        raise IndexFileError(name, "is not a saved ray-pubsub index")
+    _, version, header_length = PREFIX.unpack_from(content)
+    if version != VERSION:
+        raise IndexFileError(name, f"has format version {version}; this release reads version {VERSION}")
+    end = PREFIX.size + header_length
+    if header_length > LARGEST_HEADER or end + CHECKSUM.size > len(content):
+        raise IndexFileError(name, "is cut short")
+    if CHECKSUM.unpack_from(content, end)[0] != xxhash.xxh3_64_intdigest(content[:end]):
+        raise IndexFileError(name, "has a damaged header")
+    header = msgpack.unpackb(content[PREFIX.size : end])
+    place = end + CHECKSUM.size
+    tables = []
+    for length, checksum in header["sections"]:
+        section = memoryview(content)[place : place + length]
+        if len(section) != length:
+            raise IndexFileError(name, "is cut short")
+        if xxhash.xxh3_64_intdigest(section) != checksum:
+            raise IndexFileError(name, "is damaged: a checksum does not fit")
+        tables.append(pa.ipc.open_stream(pa.py_buffer(section)).read_all())
+        place += length
+    if place != len(content):
+        raise IndexFileError(name, "has bytes after its end")
+    return _saved(header, tables)
+
+
+def _tables(items: list[tuple[str | int, int, Source]]) -> list[Any]:
+    """The first table lists every subscription in order; those without a text are rows of the tables after it."""
+    texts = [None if isinstance(source, PredicateTable) else source.text_at(slot) for _, slot, source in items]
+    ids = [identity for identity, _, _ in items]
+    subscriptions = pa.table(
+        {
+            "number": pa.array([identity if isinstance(identity, int) else None for identity in ids], pa.int64()),
+            "name": pa.array([identity if isinstance(identity, str) else None for identity in ids], pa.string()),
+            "text": pa.array(texts, pa.large_string()),
+        }
+    )
+    members: dict[int, tuple[PredicateTable, list[int]]] = {}
+    for _, slot, source in items:
+        if isinstance(source, PredicateTable):
+            members.setdefault(id(source), (source, []))[1].append(slot - source.first_slot)
+    return [subscriptions, *(table.rows_of(np.array(numbers)) for table, numbers in members.values())]
+
+
+def _saved(header: dict[str, Any], tables: list[Any]) -> SavedIndex:
+    subscriptions, *predicates = tables
+    numbers, names, texts = (subscriptions.column(name).to_pylist() for name in ("number", "name", "text"))
+    order = [name if number is None else number for number, name in zip(numbers, names, strict=True)]
+    written = [(identity, text) for identity, text in zip(order, texts, strict=True) if text is not None]
+    return SavedIndex(
+        engine=header["engine"],
+        limits=Limits(**header["limits"]),
+        ids=[identity for identity, _ in written],
+        texts=[text for _, text in written],
+        predicates=predicates,
+        order=order,
+    )
+
+
+def _pack(table: Any) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,111 @@
+"""Events from Python dictionaries. One bad event is reported by its position; the others go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ray_pubsub.errors import EventError
+from ray_pubsub.model.event_batch import EventBatch, Lane, split_floats
+from ray_pubsub.model.id_column import ids_of
+from ray_pubsub.model.values import READERS, Kind, Value, ValueProblem, read_value
+
+__all__ = ["flatten", "from_dicts"]
+
+DEEPEST_NESTING = 32
+
+
+def from_dicts(events: Sequence[Mapping[str, Any]], event_id: str | None = None) -> EventBatch:
+    """The batch of a list of dictionaries; `event_id` names the key that holds each event's id."""
+    lanes: dict[tuple[str, Kind], tuple[list[int], list[Any]]] = {}
+    positions: list[int] = []
+    ids: list[Any] = []
+    errors: list[EventError] = []
+    for position, event in enumerate(events):
+        row = len(positions)
+        try:
+            values = flatten(event)
+            ids.append(position if event_id is None else _id(event, event_id))
+        except EventError as error:
+            errors.append(error.at(position))
+            continue
+        positions.append(position)
+        for attribute, (kind, plain) in values.items():
+            lane = lanes.get((attribute, kind))
+            if lane is None:
+                lane = lanes[attribute, kind] = ([], [])
+            lane[0].append(row)
+            lane[1].append(plain)
+    size = len(positions)
+    return EventBatch(
+        size=size,
+        lanes=[_lane(attribute, kind, rows, plains, size) for (attribute, kind), (rows, plains) in lanes.items()],
+        ids=ids_of(ids),
+        input_size=len(events),
+        positions=None if not errors else np.array(positions, dtype=np.int64),
+        errors=errors,
+    )
+
+
+def flatten(event: Mapping[str, Any]) -> dict[str, Value]:
+    """Attribute → value, nested dictionaries joined with dots, absent values left out; raises EventError."""
+    if not isinstance(event, Mapping):
+        raise EventError(None, f"an event is a dict, not {type(event).__name__}")
+    values: dict[str, Value] = {}
+    _flatten(event, "", values, 0)
+    return values
+
+
+def _flatten(event: Mapping[str, Any], prefix: str, values: dict[str, Value], depth: int) -> None:
+    if depth > DEEPEST_NESTING:
+        raise EventError(prefix[:-1][:100], f"nested more than {DEEPEST_NESTING} deep")
+    for name, raw in event.items():
+        if not isinstance(name, str):
+            raise EventError(f"{prefix}{name}", f"an attribute's name is a str, not {type(name).__name__}")
+        attribute = prefix + name if prefix else name
+        if type(raw) not in READERS and isinstance(raw, Mapping):
+            _flatten(raw, attribute + ".", values, depth + 1)
+            continue
+        try:
+            value = read_value(raw)
+        except ValueProblem as problem:
+            raise EventError(attribute, str(problem)) from None
+        if value is not None:
+            if attribute in values:
+                raise EventError(attribute, "given twice, once with a dot in its name and once nested")
+            values[attribute] = value
+
+
+def _id(event: Mapping[str, Any], event_id: str) -> str | int:
+    identity = event.get(event_id)
+    if isinstance(identity, bool) or not isinstance(identity, str | int):
+        raise EventError(event_id, f"an event's id is a str or an int, not {type(identity).__name__}")
+    return identity
+
+
+def _lane(attribute: str, kind: Kind, rows: list[int], plains: list[Any], size: int) -> Lane:
+    row_array = None if len(rows) == size else np.array(rows, dtype=np.int32)
+    if kind == Kind.STRING:
+        distinct = list(dict.fromkeys(plains))
+        number = {string: position for position, string in enumerate(distinct)}
+        whole = np.fromiter((number[string] for string in plains), np.int64, len(plains))
+        return Lane(attribute, kind, row_array, whole, strings=distinct)
+    if kind == Kind.NUMBER and not all(type(plain) is int for plain in plains):
+        return Lane(attribute, kind, row_array, *_split_mixed(plains))
+    return Lane(attribute, kind, row_array, np.array(plains, dtype=np.int64))
+
+
+def _split_mixed(plains: Iterable[int | float]) -> tuple[Any, Any]:
+    """Ints keep all their 64 bits: only the floats go through float64."""
+    numbers = list(plains)
+    is_float = np.array([isinstance(number, float) for number in numbers])
+    whole = np.array([0 if isinstance(number, float) else number for number in numbers], dtype=np.int64)
+    rest = np.zeros(len(numbers))
+    floats = np.array([number for number in numbers if isinstance(number, float)], dtype=np.float64)
+    whole[is_float], float_rest = split_floats(floats)
+    if float_rest is None:
+        return whole, None
+    rest[is_float] = float_rest
+    return whole, rest

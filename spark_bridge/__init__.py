@@ -1,0 +1,1 @@
+"""Spark DataFrames in, matches out. The only package that imports pyspark."""
