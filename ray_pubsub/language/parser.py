@@ -55,13 +55,13 @@ def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
         raise ExpressionLimitError("text_length", limits.text_length, len(text))
     _check_parentheses(text, limits)
     try:
-        depth, tree = _lark().parse(text)
+        depth, tree = cast(tuple[int, Tree], _lark().parse(text))
     except UnexpectedInput as error:
         raise _syntax_error(text, error) from None
     if depth > limits.nesting_depth:
         raise ExpressionLimitError("nesting_depth", limits.nesting_depth, depth)
     _check_leaves(tree, limits)
-    return cast(Tree, tree)
+    return tree
 
 
 def check_operand(leaf: Leaf, limits: Limits) -> None:
