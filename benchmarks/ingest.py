@@ -1,0 +1,61 @@
+"""How fast subscriptions and events come in. Aims: 50,000 conjunctions of 5 predicates a second; 20 million numbers a second."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+import ray_pubsub
+from benchmarks.timing import measure
+from ray_pubsub.language.parser import parse
+from ray_pubsub.model.arrow_events import from_arrow
+from ray_pubsub.model.dict_events import from_dicts
+
+SUBSCRIPTIONS, ROWS, COLUMNS = 50_000, 1_000_000, 10
+
+
+def conjunction(random_: random.Random) -> str:
+    return (
+        f"model = 'phone {random_.randrange(100)}' and price <= {random_.randrange(1000)} and "
+        f"color in ('red', 'blue', 'c{random_.randrange(9)}') and storage >= {random_.randrange(512)} and "
+        f"rating > {random_.uniform(1, 5):.2f}"
+    )
+
+
+def main() -> None:
+    random_ = random.Random(1)
+    texts = [conjunction(random_) for _ in range(SUBSCRIPTIONS)]
+    table = Table(title="Ingest, one core", title_justify="left")
+    table.add_column("what")
+    table.add_column("rate", justify="right")
+
+    def add() -> ray_pubsub.MatchIndex:
+        index = ray_pubsub.MatchIndex(engine="scan")
+        index.add_many(range(len(texts)), texts, atomic=True)
+        return index
+
+    index = add()
+    for number in random_.sample(range(SUBSCRIPTIONS), 200):  # the shape cache gives what the grammar gives
+        assert index._catalogue.source(number).tree_at(number) == parse(texts[number])
+    table.add_row("subscriptions of 5 predicates, text, add_many", measure(add).rate(SUBSCRIPTIONS))
+
+    rng = np.random.default_rng(1)
+    for kind in (np.int64, np.int32, np.float64):
+        columns = {f"a{number}": (rng.random(ROWS) * 1e6).astype(kind) for number in range(COLUMNS)}
+        events = pa.table(columns)
+        batch = from_arrow(events)
+        for row in random_.sample(range(ROWS), 20):
+            assert all(lane.plain(row) == columns[lane.attribute][row].item() for lane in batch.lanes)
+        table.add_row(
+            f"Arrow {np.dtype(kind)} values", measure(lambda events=events: from_arrow(events)).rate(ROWS * COLUMNS)
+        )  # type: ignore[misc]
+
+    words = pa.table({f"a{number}": rng.choice(np.array(["red", "green", "blue"]), ROWS) for number in range(2)})
+    table.add_row("Arrow string values, 3 distinct", measure(lambda: from_arrow(words)).rate(2 * ROWS))
+    dicts = [{f"a{number}": float(value) for number, value in enumerate(row)} for row in rng.random((20_000, COLUMNS))]
+    table.add_row("values of dicts", measure(lambda: from_dicts(dicts)).rate(20_000 * COLUMNS))
+    Console(width=120).print(table)
