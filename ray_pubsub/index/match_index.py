@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ from ray_pubsub.errors import (
 )
 from ray_pubsub.index.catalogue import Catalogue, check_id
 from ray_pubsub.index.explanation import Explanation, explain_tree
+from ray_pubsub.index.live import LiveIndex
 from ray_pubsub.language.shapes import ShapeCache
 from ray_pubsub.model.dict_events import flatten
 from ray_pubsub.model.events import read_events
@@ -30,7 +31,7 @@ from ray_pubsub.settings import Limits
 
 __all__ = ["AddReport", "MatchIndex"]
 
-ENGINES: dict[str, type[Engine]] = {"auto": ScanEngine, "scan": ScanEngine}
+ENGINES: dict[str, Callable[[Limits], Engine]] = {"auto": LiveIndex, "scan": lambda limits: ScanEngine()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class MatchIndex:
         self.limits = limits or Limits()
         self._shapes = ShapeCache(self.limits)
         self._catalogue = Catalogue()
-        self._matcher = ENGINES[engine]()
+        self._matcher = ENGINES[engine](self.limits)
         self._writing = threading.RLock()
 
     def __len__(self) -> int:

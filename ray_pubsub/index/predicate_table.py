@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ray_pubsub.columns.clause_table import TEST, ClauseTable, Form, Side
+from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.errors import EventError, Rejection, TableError
 from ray_pubsub.language.printer import write
 from ray_pubsub.language.tree import Between, Comparison, Constant, Operand, Tree, conjunction, disjunction
@@ -55,6 +57,57 @@ class PredicateTable:
         self.low = _bound(bounds.lanes, "low", table.num_rows)
         self.high = _bound(bounds.lanes, "high", table.num_rows)
         self.first_slot = -1
+        self.columnar = self._columnar(owner)
+
+    def _columnar(self, owner: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """The subscriptions that are plain records: numbers or timestamps, one interval per attribute, none of them empty."""
+        if self.kind not in (Kind.NUMBER, Kind.TIMESTAMP):
+            return np.zeros(len(self.ids), dtype=bool)
+        plain = np.ones(len(self.ids), dtype=bool)
+        plain[owner[self._is_empty()]] = False
+        pair = owner * max(1, len(self.attributes)) + self.attribute
+        if (pair[1:] <= pair[:-1]).any():
+            _, first, count = np.unique(pair, return_index=True, return_counts=True)
+            plain[owner[first[count > 1]]] = False
+        return plain
+
+    def _is_empty(self) -> NDArray[np.bool_]:
+        low_whole, low_rest, has_low = self._values(self.low)
+        high_whole, high_rest, has_high = self._values(self.high)
+        above = (low_whole > high_whole) | ((low_whole == high_whole) & (low_rest > high_rest))
+        touching = (low_whole == high_whole) & (low_rest == high_rest) & ~(self.low_closed & self.high_closed)
+        empty: NDArray[np.bool_] = has_low & has_high & (above | touching)
+        return empty
+
+    def _values(
+        self, bound: tuple[Lane | None, NDArray[np.int64]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+        """Per row: whole, rest, and whether there is a bound."""
+        lane, place = bound
+        if lane is None or not len(lane):
+            return np.zeros(len(place), np.int64), np.zeros(len(place)), np.zeros(len(place), dtype=bool)
+        rest = np.zeros(len(lane)) if lane.rest is None else lane.rest
+        if lane.rows is None:
+            return lane.whole, rest, np.ones(len(place), dtype=bool)
+        return lane.whole[place], rest[place], place >= 0
+
+    def clauses(self, slots: NDArray[np.int64], vocabulary: Vocabulary) -> ClauseTable:
+        """The clauses of columnar subscriptions."""
+        numbers = slots - self.first_slot
+        lengths = np.diff(self.offsets)[numbers]
+        rows = _ranges(self.offsets[numbers], lengths)
+        attributes = np.array(vocabulary.attributes.numbers(self.attributes), dtype=np.int32)
+        tests = np.zeros(len(rows), dtype=TEST)
+        tests["attribute"] = attributes[self.attribute[rows]]
+        tests["form"], tests["kind"] = Form.INTERVAL, self.kind
+        low_whole, low_rest, has_low = self._values(self.low)
+        high_whole, high_rest, has_high = self._values(self.high)
+        tests["low_side"] = np.where(has_low, np.where(self.low_closed, Side.BEFORE, Side.AFTER), Side.NONE)[rows]
+        tests["high_side"] = np.where(has_high, np.where(self.high_closed, Side.AFTER, Side.BEFORE), Side.NONE)[rows]
+        tests["low_whole"], tests["low_rest"] = low_whole[rows], low_rest[rows]
+        tests["high_whole"], tests["high_rest"] = high_whole[rows], high_rest[rows]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return ClauseTable(len(slots), slots.astype(np.int64), offsets, tests, [], {})
 
     def tree_at(self, slot: int) -> Tree:
         number = slot - self.first_slot
@@ -69,12 +122,8 @@ class PredicateTable:
 
     def rows_of(self, numbers: NDArray[np.int64]) -> Any:
         """The table's rows that belong to these of its subscriptions."""
-        starts, ends = self.offsets[numbers], self.offsets[numbers + 1]
-        counts = ends - starts
-        places = np.arange(int(counts.sum())) + np.repeat(
-            starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts
-        )
-        return self.table.take(pa.array(places))
+        starts = self.offsets[numbers]
+        return self.table.take(pa.array(_ranges(starts, self.offsets[numbers + 1] - starts)))
 
     def _interval(self, row: int, attribute: str) -> Tree:
         low, high = (self._operand(bound, row) for bound in (self.low, self.high))
@@ -95,6 +144,13 @@ class PredicateTable:
         if lane is None or place[row] < 0:
             return None
         return Operand(self.kind, lane.plain(int(place[row])))
+
+
+def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """start, start + 1, … for each start, one after the other."""
+    ends = np.cumsum(lengths)
+    ranges: NDArray[np.int64] = np.arange(int(lengths.sum())) + np.repeat(starts - (ends - lengths), lengths)
+    return ranges
 
 
 def _checked(table: Any) -> Any:

@@ -33,7 +33,7 @@ from ray_pubsub.language.tree import (
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["Expression", "Shape", "ShapeCache"]
+__all__ = ["Expression", "Shape", "ShapeCache", "fill_leaf"]
 
 # A constant, as the grammar's lexer would cut it, but for quoted identifiers, which belong to the shape.
 # Each alternative starts with its first character and only then looks back, so that the regular expression engine can
@@ -165,8 +165,17 @@ def _renumber(tree: Tree, rank: dict[int, int]) -> Tree:
     return _map_operands(tree, lambda operand: replace(operand, place=rank[operand.place]))
 
 
+def fill_leaf(leaf: Leaf, constants: tuple[Any, ...]) -> Leaf:
+    """A predicate of a template with its constants in place."""
+    return _map_leaf(leaf, lambda operand: _filled(operand, constants))
+
+
+def _filled(operand: Operand, constants: tuple[Any, ...]) -> Operand:
+    return operand if operand.place < 0 else Operand(operand.kind, constants[operand.place], operand.place)
+
+
 def _fill(template: Tree, constants: tuple[Any, ...]) -> Tree:
-    return _map_operands(template, lambda operand: replace(operand, plain=constants[operand.place]))
+    return _map_operands(template, lambda operand: _filled(operand, constants))
 
 
 def _map_operands(tree: Tree, change: Callable[[Operand], Operand]) -> Tree:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ray_pubsub.errors import EventError
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN, Kind, Value
 
-__all__ = ["EventBatch", "Lane", "split_floats"]
+__all__ = ["Cells", "EventBatch", "Lane", "split_floats", "split_number"]
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +52,16 @@ class Lane:
 
 
 @dataclass(slots=True, eq=False)
+class Cells:
+    """All lanes of a batch one after the other: lane i has the cells `offsets[i]:offsets[i + 1]`."""
+
+    offsets: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    whole: NDArray[np.int64]
+    rest: NDArray[np.float64]
+
+
+@dataclass(slots=True, eq=False)
 class EventBatch:
     """`size` good events. Bad ones are in `errors`; `positions` says where the good ones stood in the input."""
 
@@ -63,6 +73,25 @@ class EventBatch:
     positions: NDArray[np.int64] | None = None
     """The input position of each good event; None if all were good."""
     errors: list[EventError] = field(default_factory=list)
+    _cells: Cells | None = None
+
+    def cells(self) -> Cells:
+        """The lanes joined, for kernels that go over all of them; joined once."""
+        if self._cells is None:
+            lengths = np.array([len(lane) for lane in self.lanes], dtype=np.int64)
+            every = np.arange(self.size, dtype=np.int32)
+            rest = np.zeros(int(lengths.sum()))
+            offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            for lane, start in zip(self.lanes, offsets.tolist(), strict=False):
+                if lane.rest is not None:
+                    rest[start : start + len(lane)] = lane.rest
+            self._cells = Cells(
+                offsets,
+                _joined([every if lane.rows is None else lane.rows for lane in self.lanes], np.int32),
+                _joined([lane.whole for lane in self.lanes], np.int64),
+                rest,
+            )
+        return self._cells
 
     def rows(self) -> list[dict[str, Value]]:
         """The events as dictionaries. For the scan engine and for people, not for a hot path."""
@@ -72,6 +101,20 @@ class EventBatch:
             for position, row in enumerate(rows):
                 events[row][lane.attribute] = Value(lane.kind, lane.plain(position))
         return events
+
+
+def _joined(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=kind)
+
+
+def split_number(number: int | float) -> tuple[int, float]:
+    """(whole, rest) of one number, as split_floats gives them."""
+    if isinstance(number, int):
+        return number, 0.0
+    if not -(2.0**63) <= number < 2.0**63:
+        return (INT64_MAX if number > 0 else INT64_MIN), number
+    whole = int(number)
+    return whole, number - whole
 
 
 def split_floats(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:

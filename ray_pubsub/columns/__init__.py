@@ -1,0 +1,1 @@
+"""Clauses in columns: tests as records, operands as order-preserving codes. What engines are built from."""

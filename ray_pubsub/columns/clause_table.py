@@ -1,0 +1,140 @@
+"""Clauses as records, before they are given to an engine: a clause is a run of tests, a test is one record.
+
+Almost every test is one interval of numbers or timestamps or one string, and is stored in numbers; the few that are not (several
+intervals, several kinds, absence allowed, ranges of strings, patterns) point at their ValueSet. The table only grows: it is the live
+tail of an index, and the form in which clauses are handed to a block.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, Cut, Cuts, ValueSet
+from ray_pubsub.model.event_batch import split_number
+from ray_pubsub.model.values import Kind
+
+__all__ = ["TEST", "ClauseTable", "Form", "Side", "TestRecord", "test_record"]
+
+TEST = np.dtype(
+    [
+        ("attribute", "<i4"),
+        ("form", "u1"),
+        ("kind", "u1"),
+        ("low_side", "u1"),
+        ("high_side", "u1"),
+        ("low_whole", "<i8"),  # a string's number in the vocabulary; for OPAQUE the number of the ValueSet
+        ("low_rest", "<f8"),
+        ("high_whole", "<i8"),
+        ("high_rest", "<f8"),
+    ]
+)
+PACKED_TEST = "iBBBBqdqd"
+assert struct.calcsize("<" + PACKED_TEST) == TEST.itemsize
+
+
+class Form:
+    """What a test record holds."""
+
+    INTERVAL = 0
+    OPAQUE = 1
+
+
+class Side:
+    """Where a cut lies: just before its value, just after it, or nowhere (no bound)."""
+
+    BEFORE = 0
+    AFTER = 1
+    NONE = 2
+
+
+TestRecord = tuple[int, int, int, int, int, int, float, int, float]
+
+
+def test_record(attribute: int, allowed: ValueSet, vocabulary: Vocabulary, table: ClauseTable) -> TestRecord:
+    """The record of a test; a ValueSet that is not one interval is put into the table's list of those, once."""
+    if not allowed.absent and not allowed.patterns:
+        parts = [(kind, allowed.cuts(kind)) for kind in Kind if allowed.cuts(kind)]
+        if len(parts) == 1 and len(parts[0][1]) == 2 and (parts[0][0] != Kind.STRING or _is_point(parts[0][1])):
+            kind, (enter, leave) = parts[0]
+            return (
+                attribute,
+                Form.INTERVAL,
+                int(kind),
+                Side.NONE if enter == BELOW_ALL else enter[2],
+                Side.NONE if leave == ABOVE_ALL else leave[2],
+                *_number(kind, enter, vocabulary),
+                *_number(kind, leave, vocabulary),
+            )
+    number = table.opaque_numbers.setdefault((attribute, allowed), len(table.opaque))
+    if number == len(table.opaque):
+        table.opaque.append((attribute, allowed))
+    return (attribute, Form.OPAQUE, 0, 0, 0, number, 0.0, 0, 0.0)
+
+
+def _is_point(cuts: Cuts) -> bool:
+    """Strings have numbers, not an order of numbers: only equality is a comparison of numbers."""
+    enter, leave = cuts
+    return len(enter) == 3 and len(leave) == 3 and enter[1] == leave[1]
+
+
+def _number(kind: Kind, cut: Cut, vocabulary: Vocabulary) -> tuple[int, float]:
+    if len(cut) == 1:
+        return 0, 0.0
+    if kind == Kind.STRING:
+        return vocabulary.strings.number(cut[1]), 0.0
+    return split_number(cut[1])
+
+
+@dataclass(slots=True)
+class ClauseTable:
+    """`count` clauses: clause i belongs to `owners[i]` and has the tests `offsets[i]:offsets[i + 1]`."""
+
+    count: int
+    owners: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    tests: NDArray[Any]
+    opaque: list[tuple[int, ValueSet]]
+    """The tests that are not records in themselves: attribute and set."""
+    opaque_numbers: dict[tuple[int, ValueSet], int]
+
+    @property
+    def test_count(self) -> int:
+        return int(self.offsets[self.count])
+
+    @classmethod
+    def empty(cls) -> ClauseTable:
+        return cls(0, np.empty(64, np.int64), np.zeros(65, np.int64), np.empty(256, TEST), [], {})
+
+    def append(self, owner: int, records: Sequence[TestRecord]) -> None:
+        """One more clause. Fields are packed in one call: assigning them one by one took five times as long."""
+        start = int(self.offsets[self.count])
+        end = start + len(records)
+        if self.count == len(self.owners):
+            self.owners = _grown(self.owners, self.count + 1)
+            self.offsets = _grown(self.offsets, len(self.owners) + 1)
+        if end > len(self.tests):
+            self.tests = _grown(self.tests, end)
+        bytes_ = self.tests.view(np.uint8).data
+        for place, record in zip(
+            range(start * TEST.itemsize, end * TEST.itemsize, TEST.itemsize), records, strict=True
+        ):
+            RECORD.pack_into(bytes_, place, *record)
+        self.owners[self.count] = owner
+        self.offsets[self.count + 1] = end
+        self.count += 1
+
+
+RECORD = struct.Struct("<" + PACKED_TEST)
+
+
+def _grown(array: NDArray[Any], needed: int) -> NDArray[Any]:
+    larger = np.empty(max(needed, 2 * len(array)), array.dtype)
+    larger[: len(array)] = array
+    return larger

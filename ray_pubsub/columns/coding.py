@@ -1,0 +1,339 @@
+"""The code space of a block: for every attribute its clauses test, what code a value gets, and what codes a test admits.
+
+Per attribute (a column of the block) code 0 is absence, then each kind has a run of codes (a track; kernels/coding.py). All kinds lie in
+one line, so every test, whatever it says, is a union of code intervals; mostly one. A pattern is a column of its own, on which an event has
+code 0 (not a string), 1 (no match) or 2 (match): patterns are asked once per distinct string, not once per clause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.columns.clause_table import ClauseTable, Form, Side
+from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.kernels.coding import encode_each
+from ray_pubsub.language.tree import Like, Regexp
+from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, Cut, ValueSet
+from ray_pubsub.model.event_batch import split_number
+from ray_pubsub.model.values import Kind
+
+__all__ = ["CodeSpace", "CodedTests", "PatternColumn", "code_clauses"]
+
+KINDS = len(Kind)
+RANKED = np.iinfo(np.int64).min
+"""In `least`: the track's operands are in memory."""
+UNKNOWN, NO_MATCH, MATCH = 0, 1, 2
+LARGEST_CODE = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class PatternColumn:
+    """A column that says whether a pattern (never negated) matches the attribute."""
+
+    attribute: int
+    leaf: Like | Regexp
+
+
+@dataclass(slots=True, eq=False)
+class CodeSpace:
+    """Columns 0 … len(attributes) - 1 are attributes, the rest patterns. Track number column * 4 + kind."""
+
+    attributes: NDArray[np.int32]
+    patterns: list[PatternColumn]
+    base: NDArray[np.int32]
+    count: NDArray[np.int64]
+    least: NDArray[np.int64]
+    start: NDArray[np.int64]
+    operand_whole: NDArray[np.int64]
+    operand_rest: NDArray[np.float64]
+    strings: dict[int, list[str]]
+    """Column → its string operands, sorted."""
+    string_ranks: dict[int, dict[str, int]]
+    top: NDArray[np.int32]
+    """Column → its largest code."""
+
+    @property
+    def columns(self) -> int:
+        return len(self.attributes) + len(self.patterns)
+
+    def column_of(self, attribute_count: int) -> NDArray[np.int32]:
+        """Attribute number → column, -1 where no clause tests it."""
+        columns = np.full(attribute_count, -1, dtype=np.int32)
+        columns[self.attributes] = np.arange(len(self.attributes), dtype=np.int32)
+        return columns
+
+    def encode(self, track: NDArray[Any], whole: NDArray[Any], rest: NDArray[Any]) -> NDArray[np.int32]:
+        codes = np.empty(len(track), dtype=np.int32)
+        arrays = (self.base, self.count, self.least, self.start, self.operand_whole, self.operand_rest)
+        encode_each(track, whole, rest, *arrays, codes)
+        return codes
+
+
+@dataclass(slots=True, eq=False)
+class CodedTests:
+    """The tests of a table's clauses in a code space. Test i admits the hull low[i] … high[i]; if it is more than one interval,
+    those are `piece_low/high[piece_offsets[k]:piece_offsets[k + 1]]` with k = pieces[i], else pieces[i] is -1."""
+
+    space: CodeSpace
+    offsets: NDArray[np.int64]
+    column: NDArray[np.int32]
+    low: NDArray[np.int32]
+    high: NDArray[np.int32]
+    pieces: NDArray[np.int32] | None
+    piece_offsets: NDArray[np.int64]
+    piece_low: NDArray[np.int32]
+    piece_high: NDArray[np.int32]
+
+
+def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, direct: bool) -> CodedTests:
+    """Codes for all tests of the table. `direct`: integer operands that lie close enough need no dictionary."""
+    tests = table.tests[: table.test_count]
+    offsets = table.offsets[: table.count + 1]
+    attributes, inverse = np.unique(tests["attribute"], return_inverse=True)
+    column = inverse.astype(np.int32)
+    is_opaque = tests["form"] == Form.OPAQUE
+    opaque_tests = np.flatnonzero(is_opaque)
+    operands = _Operands(column, tests, is_opaque, vocabulary)
+    # A set is coded once per column that uses it, however many clauses share it.
+    opaque_pairs = list(zip(column[opaque_tests].tolist(), tests["low_whole"][opaque_tests].tolist(), strict=True))
+    for place, number in set(opaque_pairs):
+        operands.add_set(place, table.opaque[number][1])
+    space = operands.space(attributes.astype(np.int32), direct)
+    low, high = _interval_codes(space, vocabulary, column, tests, is_opaque)
+    nothing = np.empty(0, np.int32)
+    coded = CodedTests(space, offsets, column, low, high, None, np.zeros(1, np.int64), nothing, nothing)
+    if not len(opaque_tests):
+        return coded
+    return _with_opaque(coded, opaque_tests, opaque_pairs, table.opaque)
+
+
+class _Operands:
+    """Gathers the operands of every track, then lays the tracks out."""
+
+    def __init__(
+        self, column: NDArray[np.int32], tests: NDArray[Any], is_opaque: NDArray[np.bool_], vocabulary: Vocabulary
+    ) -> None:
+        self._tracks: list[NDArray[np.int64]] = []
+        self._wholes: list[NDArray[np.int64]] = []
+        self._rests: list[NDArray[np.float64]] = []
+        self._strings: dict[int, set[str]] = {}
+        self._extra: list[tuple[int, int, float]] = []
+        track = column.astype(np.int64) * KINDS + tests["kind"]
+        is_string = ~is_opaque & (tests["kind"] == Kind.STRING)
+        is_number = ~is_opaque & ~is_string
+        for side, whole, rest in (("low_side", "low_whole", "low_rest"), ("high_side", "high_whole", "high_rest")):
+            bounded = tests[side] != Side.NONE
+            chosen = np.flatnonzero(is_number & bounded)
+            self._tracks.append(track[chosen])
+            self._wholes.append(tests[whole][chosen])
+            self._rests.append(tests[rest][chosen])
+            if is_string.any():
+                chosen = np.flatnonzero(is_string & bounded)
+                pairs = np.unique(np.stack([column[chosen].astype(np.int64), tests[whole][chosen]]), axis=1)
+                for place, number in pairs.T.tolist():
+                    self._strings.setdefault(place, set()).add(vocabulary.strings.texts[number])
+
+    def add_set(self, column: int, allowed: ValueSet) -> None:
+        for kind in Kind:
+            for cut in allowed.cuts(kind):
+                if len(cut) == 1:
+                    continue
+                if kind == Kind.STRING:
+                    self._strings.setdefault(column, set()).add(cut[1])
+                else:
+                    self._extra.append((column * KINDS + kind, *split_number(cut[1])))
+
+    def space(self, attributes: NDArray[np.int32], direct: bool) -> CodeSpace:
+        if self._extra:
+            extra = list(zip(*self._extra, strict=True))
+            self._tracks.append(np.array(extra[0], dtype=np.int64))
+            self._wholes.append(np.array(extra[1], dtype=np.int64))
+            self._rests.append(np.array(extra[2], dtype=np.float64))
+        track, whole = np.concatenate(self._tracks), np.concatenate(self._wholes)
+        rest = np.concatenate(self._rests) + 0.0  # -0.0 is 0.0
+        tracks = len(attributes) * KINDS
+        count = np.zeros(tracks, dtype=np.int64)
+        least = np.full(tracks, RANKED, dtype=np.int64)
+        if direct and len(track):
+            track, whole, rest = _take_direct(track, whole, rest, count, least)
+        order = np.lexsort((rest, whole, track))
+        track, whole, rest = track[order], whole[order], rest[order]
+        fresh = np.ones(len(track), dtype=bool)
+        fresh[1:] = (track[1:] != track[:-1]) | (whole[1:] != whole[:-1]) | (rest[1:] != rest[:-1])
+        track, whole, rest = track[fresh], whole[fresh], rest[fresh]
+        start = np.searchsorted(track, np.arange(tracks))
+        count += np.bincount(track, minlength=tracks)
+        strings = {column: sorted(texts) for column, texts in self._strings.items()}
+        for column, texts in strings.items():
+            count[column * KINDS + Kind.STRING] = len(texts)
+        sizes = (2 * count + 1).reshape(-1, KINDS)
+        ends = 1 + np.cumsum(sizes, axis=1)
+        base = (ends - sizes).reshape(-1)
+        assert ends.size == 0 or ends.max() < LARGEST_CODE, "a block's operands fit 30 bits of codes"
+        return CodeSpace(
+            attributes=attributes,
+            patterns=[],
+            base=base.astype(np.int32),
+            count=count,
+            least=least,
+            start=start.astype(np.int64),
+            operand_whole=whole,
+            operand_rest=rest,
+            strings=strings,
+            string_ranks={column: {text: rank for rank, text in enumerate(texts)} for column, texts in strings.items()},
+            top=(ends[:, -1] - 1).astype(np.int32),
+        )
+
+
+def _take_direct(
+    track: NDArray[np.int64],
+    whole: NDArray[np.int64],
+    rest: NDArray[np.float64],
+    count: NDArray[np.int64],
+    least: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Tracks of integers within 2**28 of each other become direct; what is left of the operands is returned."""
+    tracks = len(count)
+    lowest = np.full(tracks, np.iinfo(np.int64).max)
+    highest = np.full(tracks, np.iinfo(np.int64).min)
+    np.minimum.at(lowest, track, whole)
+    np.maximum.at(highest, track, whole)
+    has_rest = np.zeros(tracks, dtype=bool)
+    has_rest[track[rest != 0]] = True
+    used = highest >= lowest
+    near = np.zeros(tracks, dtype=bool)
+    near[used] = highest[used].astype(np.float64) - lowest[used] < 2**28
+    chosen = used & near & ~has_rest
+    least[chosen] = lowest[chosen]
+    count[chosen] = highest[chosen] - lowest[chosen] + 1
+    kept = ~chosen[track]
+    return track[kept], whole[kept], rest[kept]
+
+
+def _interval_codes(
+    space: CodeSpace,
+    vocabulary: Vocabulary,
+    column: NDArray[np.int32],
+    tests: NDArray[Any],
+    is_opaque: NDArray[np.bool_],
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Cut (v, side) of operand rank r is code base + 2r + 1 + side, the first code after the cut."""
+    track = column.astype(np.int64) * KINDS + tests["kind"]
+    base = space.base[track]
+    bounds = []
+    for side, whole, rest in (("low_side", "low_whole", "low_rest"), ("high_side", "high_whole", "high_rest")):
+        # An interval test's operand is in its track, so its code is base + 2r + 1; -0.0 is 0.0.
+        codes = space.encode(track, tests[whole], tests[rest] + 0.0) + tests[side].astype(np.int32)
+        is_string = np.flatnonzero(~is_opaque & (tests["kind"] == Kind.STRING))
+        if len(is_string):
+            chosen = (column[is_string], tests[whole][is_string], tests[side][is_string])
+            codes[is_string] = _string_cut_codes(space, vocabulary, *chosen)
+        bounds.append(codes)
+    low = np.where(tests["low_side"] == Side.NONE, base, bounds[0])
+    last = base + 2 * space.count[track].astype(np.int32)
+    high = np.where(tests["high_side"] == Side.NONE, last, bounds[1] - 1)
+    return low.astype(np.int32), high.astype(np.int32)
+
+
+def _string_cut_codes(
+    space: CodeSpace,
+    vocabulary: Vocabulary,
+    column: NDArray[np.int32],
+    numbers: NDArray[np.int64],
+    sides: NDArray[np.uint8],
+) -> NDArray[np.int32]:
+    """As above; the rank is looked up once per distinct operand of a column."""
+    pairs, which = np.unique(np.stack([column.astype(np.int64), numbers]), axis=1, return_inverse=True)
+    codes = [
+        int(space.base[place * KINDS + Kind.STRING])
+        + 2 * space.string_ranks[place].get(vocabulary.strings.texts[number], 0)
+        + 1
+        for place, number in pairs.T.tolist()
+    ]
+    return np.array(codes, dtype=np.int32)[which.reshape(-1)] + sides
+
+
+def _with_opaque(
+    coded: CodedTests, opaque_tests: NDArray[np.int64], pairs: list[tuple[int, int]], sets: list[tuple[int, ValueSet]]
+) -> CodedTests:
+    """Fills in the tests that are not one interval, and adds a test on a pattern column for each pattern."""
+    space = coded.space
+    pieces = np.full(len(coded.column), -1, dtype=np.int32)
+    piece_offsets, piece_low, piece_high = [0], [], []
+    owner = np.repeat(np.arange(len(coded.offsets) - 1), np.diff(coded.offsets))
+    pattern_columns: dict[PatternColumn, int] = {}
+    added: list[tuple[int, int, int]] = []  # clause, column, code
+    known: dict[tuple[int, int], tuple[int, int, int]] = {}  # column and set → low, high, pieces
+    for test, pair in zip(opaque_tests.tolist(), pairs, strict=True):
+        column, number = pair
+        allowed = sets[number][1]
+        if pair not in known:
+            found = _set_codes(space, column, allowed)
+            piece = -1
+            if len(found) > 1:
+                piece = len(piece_offsets) - 1
+                piece_low += [low for low, _ in found]
+                piece_high += [high for _, high in found]
+                piece_offsets.append(len(piece_low))
+            known[pair] = (found[0][0], found[-1][1], piece)
+        coded.low[test], coded.high[test], pieces[test] = known[pair]
+        for pattern in allowed.patterns:
+            key = PatternColumn(int(space.attributes[column]), replace(pattern.leaf, negated=False))
+            place = pattern_columns.setdefault(key, len(space.attributes) + len(pattern_columns))
+            added.append((int(owner[test]), place, NO_MATCH if pattern.leaf.negated else MATCH))
+    space.patterns = list(pattern_columns)
+    space.top = np.concatenate([space.top, np.full(len(pattern_columns), MATCH, dtype=np.int32)])
+    coded = replace(
+        coded,
+        pieces=pieces,
+        piece_offsets=np.array(piece_offsets, dtype=np.int64),
+        piece_low=np.array(piece_low, dtype=np.int32),
+        piece_high=np.array(piece_high, dtype=np.int32),
+    )
+    return _with_tests(coded, owner, added) if added else coded
+
+
+def _with_tests(coded: CodedTests, owner: NDArray[np.int64], added: list[tuple[int, int, int]]) -> CodedTests:
+    assert coded.pieces is not None
+    new_owner, new_column, new_code = (np.array(part) for part in zip(*added, strict=True))
+    owners = np.concatenate([owner, new_owner])
+    order = np.argsort(owners, kind="stable")
+    return replace(
+        coded,
+        offsets=np.searchsorted(owners[order], np.arange(len(coded.offsets))),
+        column=np.concatenate([coded.column, new_column]).astype(np.int32)[order],
+        low=np.concatenate([coded.low, new_code]).astype(np.int32)[order],
+        high=np.concatenate([coded.high, new_code]).astype(np.int32)[order],
+        pieces=np.concatenate([coded.pieces, np.full(len(added), -1)]).astype(np.int32)[order],
+    )
+
+
+def _set_codes(space: CodeSpace, column: int, allowed: ValueSet) -> list[tuple[int, int]]:
+    """The code intervals of a set, ascending and not touching each other."""
+    found: list[tuple[int, int]] = [(0, 0)] if allowed.absent else []
+    for kind in Kind:
+        cuts = allowed.cuts(kind)
+        for enter, leave in zip(cuts[::2], cuts[1::2], strict=True):
+            first, last = _cut_code(space, column, kind, enter), _cut_code(space, column, kind, leave) - 1
+            if found and found[-1][1] + 1 == first:
+                found[-1] = (found[-1][0], last)
+            else:
+                found.append((first, last))
+    return found
+
+
+def _cut_code(space: CodeSpace, column: int, kind: Kind, cut: Cut) -> int:
+    track = column * KINDS + kind
+    base = int(space.base[track])
+    if cut == BELOW_ALL:
+        return base
+    if cut == ABOVE_ALL:
+        return base + 2 * int(space.count[track]) + 1
+    if kind == Kind.STRING:
+        return base + 2 * space.string_ranks[column][cut[1]] + 1 + int(cut[2])
+    whole, rest = split_number(cut[1])
+    return int(space.encode(np.array([track]), np.array([whole]), np.array([rest + 0.0]))[0]) + int(cut[2])

@@ -1,0 +1,40 @@
+"""When blocks are merged: a decision, not an action."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["MergePolicy"]
+
+
+@dataclass(frozen=True, slots=True)
+class MergePolicy:
+    """Size-tiered: blocks of like size are merged when there are enough of them, so every clause is rewritten a logarithmic number of
+    times; a block that is mostly dead is rewritten alone, so memory comes back after removals."""
+
+    tail_clauses: int = 1024
+    """A tail this long becomes a block."""
+    growth: int = 8
+    """A tier's blocks are up to this many times larger than the tier below's."""
+    blocks_per_tier: int = 4
+    dead_part: float = 0.3
+
+    def choose(self, sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
+        """The blocks to merge into one now; none if all is well."""
+        tiers: dict[int, list[int]] = {}
+        for number, size in enumerate(sizes):
+            tiers.setdefault(self._tier(size - dead[number]), []).append(number)
+        for tier in sorted(tiers):
+            if len(tiers[tier]) >= self.blocks_per_tier:
+                return tiers[tier]
+        for number, size in enumerate(sizes):
+            if dead[number] > self.dead_part * size:
+                return [number]
+        return []
+
+    def _tier(self, size: int) -> int:
+        tier, limit = 0, self.tail_clauses
+        while size > limit:
+            tier, limit = tier + 1, limit * self.growth
+        return tier

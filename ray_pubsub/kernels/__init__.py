@@ -1,0 +1,1 @@
+"""Compiled loops. Arrays in, arrays out: only numpy and numba are imported here."""
