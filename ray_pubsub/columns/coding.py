@@ -60,11 +60,12 @@ class CodeSpace:
     def columns(self) -> int:
         return len(self.attributes) + len(self.patterns)
 
-    def column_of(self, attribute_count: int) -> NDArray[np.int32]:
-        """Attribute number → column, -1 where no clause tests it."""
-        columns = np.full(attribute_count, -1, dtype=np.int32)
-        columns[self.attributes] = np.arange(len(self.attributes), dtype=np.int32)
-        return columns
+    def columns_of(self, attributes: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The columns of attribute numbers, -1 where no clause tests the attribute."""
+        if not len(self.attributes):
+            return np.full(len(attributes), -1, dtype=np.int32)
+        place = np.minimum(np.searchsorted(self.attributes, attributes), len(self.attributes) - 1)
+        return np.where(self.attributes[place] == attributes, place, -1).astype(np.int32)
 
     def encode(self, track: NDArray[Any], whole: NDArray[Any], rest: NDArray[Any]) -> NDArray[np.int32]:
         codes = np.empty(len(track), dtype=np.int32)
@@ -89,8 +90,9 @@ class CodedTests:
     piece_high: NDArray[np.int32]
 
 
-def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, direct: bool) -> CodedTests:
-    """Codes for all tests of the table. `direct`: integer operands that lie close enough need no dictionary."""
+def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, sparseness: float) -> CodedTests:
+    """Codes for all tests of the table. A track whose operands are integers, of which at least one in `sparseness` between the
+    least and the largest is used, needs no dictionary: rank is a subtraction instead of a search in cold memory."""
     tests = table.tests[: table.test_count]
     offsets = table.offsets[: table.count + 1]
     attributes, inverse = np.unique(tests["attribute"], return_inverse=True)
@@ -102,7 +104,7 @@ def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, direct: bool) ->
     opaque_pairs = list(zip(column[opaque_tests].tolist(), tests["low_whole"][opaque_tests].tolist(), strict=True))
     for place, number in set(opaque_pairs):
         operands.add_set(place, table.opaque[number][1])
-    space = operands.space(attributes.astype(np.int32), direct)
+    space = operands.space(attributes.astype(np.int32), sparseness)
     low, high = _interval_codes(space, vocabulary, column, tests, is_opaque)
     nothing = np.empty(0, np.int32)
     coded = CodedTests(space, offsets, column, low, high, None, np.zeros(1, np.int64), nothing, nothing)
@@ -147,7 +149,7 @@ class _Operands:
                 else:
                     self._extra.append((column * KINDS + kind, *split_number(cut[1])))
 
-    def space(self, attributes: NDArray[np.int32], direct: bool) -> CodeSpace:
+    def space(self, attributes: NDArray[np.int32], sparseness: float) -> CodeSpace:
         if self._extra:
             extra = list(zip(*self._extra, strict=True))
             self._tracks.append(np.array(extra[0], dtype=np.int64))
@@ -158,8 +160,8 @@ class _Operands:
         tracks = len(attributes) * KINDS
         count = np.zeros(tracks, dtype=np.int64)
         least = np.full(tracks, RANKED, dtype=np.int64)
-        if direct and len(track):
-            track, whole, rest = _take_direct(track, whole, rest, count, least)
+        if len(track):
+            track, whole, rest = _take_direct(track, whole, rest, count, least, sparseness)
         order = np.lexsort((rest, whole, track))
         track, whole, rest = track[order], whole[order], rest[order]
         fresh = np.ones(len(track), dtype=bool)
@@ -195,8 +197,9 @@ def _take_direct(
     rest: NDArray[np.float64],
     count: NDArray[np.int64],
     least: NDArray[np.int64],
+    sparseness: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Tracks of integers within 2**28 of each other become direct; what is left of the operands is returned."""
+    """Makes tracks direct where that is allowed; what is left of the operands is returned."""
     tracks = len(count)
     lowest = np.full(tracks, np.iinfo(np.int64).max)
     highest = np.full(tracks, np.iinfo(np.int64).min)
@@ -206,7 +209,8 @@ def _take_direct(
     has_rest[track[rest != 0]] = True
     used = highest >= lowest
     near = np.zeros(tracks, dtype=bool)
-    near[used] = highest[used].astype(np.float64) - lowest[used] < 2**28
+    span = highest[used].astype(np.float64) - lowest[used]
+    near[used] = (span < 2**28) & (span <= sparseness * np.bincount(track, minlength=tracks)[used])
     chosen = used & near & ~has_rest
     least[chosen] = lowest[chosen]
     count[chosen] = highest[chosen] - lowest[chosen] + 1

@@ -31,12 +31,8 @@ class EventCodes:
 
 def encode_events(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -> EventCodes:
     """The codes of a batch; what no clause of the block tests is left out."""
-    column_of = space.column_of(len(vocabulary.attributes))
-    numbers = [vocabulary.attributes.find(lane.attribute) for lane in batch.lanes]
-    lane_column = np.array(
-        [column_of[number] if 0 <= number < len(column_of) else -1 for number in numbers], dtype=np.int32
-    )
-    lane_kind = np.array([lane.kind for lane in batch.lanes], dtype=np.int32)
+    lane_attribute, lane_kind = _numbered(batch, vocabulary)
+    lane_column = space.columns_of(lane_attribute)
     lane_track = np.where((lane_column < 0) | (lane_kind == Kind.STRING), -1, lane_column * KINDS + lane_kind).astype(
         np.int32
     )
@@ -63,6 +59,17 @@ def encode_events(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -
     column_out, code_out = np.empty(len(rows), dtype=np.int32), np.empty(len(rows), dtype=np.int32)
     used = order_by_row(lane_column, lane_offsets, rows, codes, offsets, column_out, code_out)
     return EventCodes(offsets, column_out[:used], code_out[:used])
+
+
+def _numbered(batch: EventBatch, vocabulary: Vocabulary) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Attribute number (-1: in no subscription) and kind of each lane; found once per batch, not once per block."""
+    known = batch.numbered
+    if known is None or known[0] is not vocabulary or known[1] != len(vocabulary.attributes):
+        attributes = len(vocabulary.attributes)
+        numbers = np.array([vocabulary.attributes.find(lane.attribute) for lane in batch.lanes], dtype=np.int32)
+        kinds = np.array([lane.kind for lane in batch.lanes], dtype=np.int32)
+        known = batch.numbered = (vocabulary, attributes, numbers, kinds)
+    return known[2], known[3]
 
 
 def _string_codes(space: CodeSpace, column: int, lane: Lane) -> NDArray[np.int32]:

@@ -8,10 +8,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.language.tree import Tree
 from ray_pubsub.model.event_batch import EventBatch
 
-__all__ = ["Engine", "Hits", "Source"]
+__all__ = ["Engine", "Hits", "Segment", "Source"]
 
 
 class Source(Protocol):
@@ -27,6 +28,23 @@ class Hits(NamedTuple):
 
     offsets: NDArray[np.int64]
     slots: NDArray[np.int64]
+
+
+class Segment(Protocol):
+    """An immutable set of clauses with an index over them. `owners`: the slot each clause belongs to."""
+
+    owners: NDArray[np.int64]
+
+    def __len__(self) -> int: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def table(self) -> ClauseTable:
+        """The clauses as records again, for merging."""
+
+    def match(self, events: EventBatch) -> Hits:
+        """Owners of the clauses that hold, per event; an owner with several clauses may come more than once."""
 
 
 class Engine(Protocol):

@@ -27,7 +27,7 @@ class PivotBlock:
         self, table: ClauseTable, vocabulary: Vocabulary, frequency: NDArray[np.float64] | None = None
     ) -> None:
         """`frequency`: per attribute number, the part of events that carry it; by default all alike."""
-        coded = code_clauses(table, vocabulary, direct=False)
+        coded = code_clauses(table, vocabulary, sparseness=4)
         self._vocabulary = vocabulary
         self.space = space = coded.space
         self._top = space.top

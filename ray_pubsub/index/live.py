@@ -18,8 +18,8 @@ from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.decoding import join_tables
 from ray_pubsub.columns.recipes import Compiled, Compiler
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.contract import Hits, Source
-from ray_pubsub.engines.pivot_block import PivotBlock
+from ray_pubsub.engines.contract import Hits, Segment, Source
+from ray_pubsub.engines.segments import build_segment
 from ray_pubsub.index.merge_policy import MergePolicy
 from ray_pubsub.index.predicate_table import PredicateTable
 from ray_pubsub.index.tail import TailView
@@ -38,7 +38,7 @@ class Snapshot(NamedTuple):
     """All a reader needs."""
 
     version: int
-    blocks: tuple[PivotBlock, ...]
+    blocks: tuple[Segment, ...]
     tail: TailView
     died: NDArray[np.int64]
     """Per slot the version that removed it."""
@@ -74,7 +74,7 @@ class LiveIndex:
             if len(added) > self.policy.tail_clauses:
                 table = self._bulk_table(added, sources, flags, fresh)
                 if table.count:
-                    blocks = (*blocks, PivotBlock(table, self._vocabulary))
+                    blocks = (*blocks, build_segment(table, self._vocabulary))
             else:
                 for slot, source in zip(added, sources, strict=True):
                     self._append(self._compiler.table, slot, source, flags, fresh)
@@ -119,7 +119,7 @@ class LiveIndex:
     def _seal(self) -> None:
         """The tail becomes a block and a new tail begins."""
         snapshot = self._snapshot
-        block = PivotBlock(snapshot.tail.frozen(), self._vocabulary)
+        block = build_segment(snapshot.tail.frozen(), self._vocabulary)
         self._compiler.start_table()
         self._snapshot = snapshot._replace(blocks=(*snapshot.blocks, block), tail=TailView.of(self._compiler.table))
 
@@ -129,7 +129,7 @@ class LiveIndex:
         kept = [snapshot.died[block.owners] > snapshot.version for block in blocks]
         table = join_tables([block.table() for block in blocks], kept)
         others = tuple(block for number, block in enumerate(snapshot.blocks) if number not in chosen)
-        merged = (PivotBlock(table, self._vocabulary),) if table.count else ()
+        merged = (build_segment(table, self._vocabulary),) if table.count else ()
         residual = {
             slot: source for slot, source in snapshot.residual.items() if snapshot.died[slot] > snapshot.version
         }

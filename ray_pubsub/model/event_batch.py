@@ -73,6 +73,8 @@ class EventBatch:
     positions: NDArray[np.int64] | None = None
     """The input position of each good event; None if all were good."""
     errors: list[EventError] = field(default_factory=list)
+    numbered: Any = None
+    """A place for the index to remember its numbers for the lanes' attributes."""
     _cells: Cells | None = None
 
     def cells(self) -> Cells:
