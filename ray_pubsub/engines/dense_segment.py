@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.coding import CodedTests, code_clauses
 from ray_pubsub.columns.decoding import decode_clauses
-from ray_pubsub.columns.event_codes import EventCodes, encode_events
+from ray_pubsub.columns.event_codes import encode_events
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Hits
+from ray_pubsub.engines.holes import Holes
 from ray_pubsub.kernels.bitmaps import BLOCK_WORDS, buckets_of_codes, build_bitmaps, build_outer, build_rows
 from ray_pubsub.kernels.clustering import FREE_HIGH, FREE_LOW, WORD, cluster, code_bounds, quantile_edges
 from ray_pubsub.kernels.dense_match import match_dense
-from ray_pubsub.kernels.pieces import keep_inside
 from ray_pubsub.model.event_batch import EventBatch
 
 __all__ = ["DenseSegment"]
@@ -39,7 +39,7 @@ class DenseSegment:
         self._vocabulary = vocabulary
         self.space = coded.space
         self.owners: NDArray[np.int64] = table.owners[: table.count].copy()
-        self._holes = _Holes(coded) if coded.pieces is not None and (coded.pieces >= 0).any() else None
+        self._holes = Holes.of(coded)
         low, high = _bounds(coded)
         columns, count = low.shape
         self._buckets = 64 if columns <= MANY_COLUMNS else 32
@@ -151,34 +151,6 @@ class _Block:
         build_rows(codes, order, columns, low, high, rows, self.exact)
         self.numbers: NDArray[np.int32] = rows[:, -4:].copy().view(np.int32).reshape(-1)
         self.addresses = [array.ctypes.data for array in (bitmaps, outer, rows, self.exact)]
-
-
-class _Holes:
-    """The tests of more than one interval: the dense kernels see their hulls."""
-
-    def __init__(self, coded: CodedTests) -> None:
-        assert coded.pieces is not None
-        chosen = np.flatnonzero(coded.pieces >= 0)
-        owner = np.repeat(np.arange(len(coded.offsets) - 1), np.diff(coded.offsets))[chosen]
-        self._offsets = np.searchsorted(owner, np.arange(len(coded.offsets)))
-        self._column, self._pieces = coded.column[chosen], coded.pieces[chosen]
-        self._parts = (coded.piece_offsets, coded.piece_low, coded.piece_high)
-        self._holed = np.diff(self._offsets) > 0
-        self._columns = coded.space.columns
-        self._owner = owner
-
-    def settle(self, codes: EventCodes, offsets: NDArray[np.int64], numbers: NDArray[np.int32]) -> None:
-        keep_inside(
-            codes.offsets, codes.column, codes.code, self._offsets, self._column, self._pieces, *self._parts,
-            self._holed, np.zeros(self._columns, np.int32), offsets, numbers,
-        )  # fmt: skip
-
-    def pieces_of(self, clause: NDArray[np.int64], column: NDArray[np.int64]) -> tuple[Any, ...]:
-        """For tests given by clause and column, in that order: the number of their pieces, -1 for those of one interval."""
-        key = clause * self._columns + column
-        pieces = np.full(len(key), -1, dtype=np.int32)
-        pieces[np.searchsorted(key, self._owner * self._columns + self._column)] = self._pieces
-        return (pieces, *self._parts)
 
 
 def _bounds(coded: CodedTests) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

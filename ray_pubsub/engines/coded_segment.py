@@ -1,0 +1,71 @@
+"""What the papers' engines share: clauses coded once (columns/coding.py), events coded per batch, holes settled, numbers turned into owners.
+
+An engine is a subclass with `_build`, which makes its index from the coded tests, and `_match`, which finds the clauses whose hulls admit
+an event's codes. It sees integers only; kinds, strings, sets, patterns and absence are all codes by then.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.coding import CodedTests, code_clauses
+from ray_pubsub.columns.decoding import decode_clauses
+from ray_pubsub.columns.event_codes import EventCodes, encode_events
+from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.engines.contract import Hits
+from ray_pubsub.engines.holes import Holes
+from ray_pubsub.model.event_batch import EventBatch
+
+__all__ = ["BLOCK", "CodedSegment"]
+
+BLOCK = 65_536
+"""Clauses per block, so that a clause's number within it fits 16 bits."""
+
+
+class CodedSegment(ABC):
+    """Immutable. Clause i has the tests coded.offsets[i]:coded.offsets[i + 1]; each admits the codes low … high of its column, where
+    code 0 is absence and space.top[column] the largest code."""
+
+    def __init__(self, table: ClauseTable, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self.coded: CodedTests = code_clauses(table, vocabulary, sparseness=4)
+        self.owners: NDArray[np.int64] = table.owners[: table.count].copy()
+        self._holes = Holes.of(self.coded)
+        self._build(self.coded)
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+    @property
+    def nbytes(self) -> int:
+        coded = self.coded
+        return (
+            sum(part.nbytes for part in (self.owners, coded.offsets, coded.column, coded.low, coded.high))
+            + self._index_bytes()
+        )
+
+    def table(self) -> ClauseTable:
+        return decode_clauses(self.coded, self.owners, self._vocabulary)
+
+    def match(self, events: EventBatch) -> Hits:
+        codes = encode_events(events, self.coded.space, self._vocabulary)
+        offsets, numbers = self._match(codes)
+        if self._holes is not None:
+            self._holes.settle(codes, offsets, numbers)
+        return Hits(offsets, self.owners[numbers[: offsets[-1]]])
+
+    @abstractmethod
+    def _build(self, coded: CodedTests) -> None:
+        """Makes the engine's own index."""
+
+    @abstractmethod
+    def _match(self, codes: EventCodes) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Per event the numbers of the clauses whose hulls admit its codes: (offsets, numbers), both owned by the caller."""
+
+    @abstractmethod
+    def _index_bytes(self) -> int:
+        """Bytes of the engine's own index."""
