@@ -1,4 +1,4 @@
-"""What the papers' engines share: clauses coded once (columns/coding.py), events coded per batch, holes settled, numbers turned into owners.
+"""What the papers' engines share: clauses coded once (columns/coding.py), events coded per batch, holes settled, numbers made owners.
 
 An engine is a subclass with `_build`, which makes its index from the coded tests, and `_match`, which finds the clauses whose hulls admit
 an event's codes. It sees integers only; kinds, strings, sets, patterns and absence are all codes by then.
