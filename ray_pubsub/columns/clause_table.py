@@ -20,7 +20,7 @@ from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, Cut, Cuts, Value
 from ray_pubsub.model.event_batch import split_number
 from ray_pubsub.model.values import Kind
 
-__all__ = ["TEST", "ClauseTable", "Form", "Side", "TestRecord", "test_record"]
+__all__ = ["TEST", "ClauseTable", "Form", "Side", "TestColumns", "TestRecord", "test_record"]
 
 TEST = np.dtype(
     [
@@ -92,6 +92,29 @@ def _number(kind: Kind, cut: Cut, vocabulary: Vocabulary) -> tuple[int, float]:
     return split_number(cut[1])
 
 
+class TestColumns:
+    """Test records field by field: what bulk input has. A field that is the same throughout takes no memory."""
+
+    def __init__(self, fields: dict[str, NDArray[Any]]) -> None:
+        self._fields = fields
+
+    def __len__(self) -> int:
+        return len(self._fields["attribute"])
+
+    def __getitem__(self, key: Any) -> Any:
+        return (
+            self._fields[key]
+            if isinstance(key, str)
+            else TestColumns({name: part[key] for name, part in self._fields.items()})
+        )
+
+    def records(self) -> NDArray[Any]:
+        tests = np.zeros(len(self), dtype=TEST)
+        for name, part in self._fields.items():
+            tests[name] = part
+        return tests
+
+
 @dataclass(slots=True)
 class ClauseTable:
     """`count` clauses: clause i belongs to `owners[i]` and has the tests `offsets[i]:offsets[i + 1]`."""
@@ -99,7 +122,8 @@ class ClauseTable:
     count: int
     owners: NDArray[np.int64]
     offsets: NDArray[np.int64]
-    tests: NDArray[Any]
+    tests: Any
+    """Records of TEST, or TestColumns."""
     opaque: list[tuple[int, ValueSet]]
     """The tests that are not records in themselves: attribute and set."""
     opaque_numbers: dict[tuple[int, ValueSet], int]

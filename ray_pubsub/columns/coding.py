@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable, Form, Side
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.kernels.coding import encode_each
+from ray_pubsub.kernels.coding import bound_codes, encode_each, operand_ranges
 from ray_pubsub.language.tree import Like, Regexp
 from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, Cut, ValueSet
 from ray_pubsub.model.event_batch import split_number
@@ -95,8 +95,9 @@ def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, sparseness: floa
     least and the largest is used, needs no dictionary: rank is a subtraction instead of a search in cold memory."""
     tests = table.tests[: table.test_count]
     offsets = table.offsets[: table.count + 1]
-    attributes, inverse = np.unique(tests["attribute"], return_inverse=True)
-    column = inverse.astype(np.int32)
+    used = np.bincount(tests["attribute"]) > 0
+    attributes = np.flatnonzero(used).astype(np.int32)
+    column = (np.cumsum(used, dtype=np.int32) - 1)[tests["attribute"]]
     is_opaque = tests["form"] == Form.OPAQUE
     opaque_tests = np.flatnonzero(is_opaque)
     operands = _Operands(column, tests, is_opaque, vocabulary)
@@ -104,7 +105,7 @@ def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, sparseness: floa
     opaque_pairs = list(zip(column[opaque_tests].tolist(), tests["low_whole"][opaque_tests].tolist(), strict=True))
     for place, number in set(opaque_pairs):
         operands.add_set(place, table.opaque[number][1])
-    space = operands.space(attributes.astype(np.int32), sparseness)
+    space = operands.space(attributes, sparseness)
     low, high = _interval_codes(space, vocabulary, column, tests, is_opaque)
     nothing = np.empty(0, np.int32)
     coded = CodedTests(space, offsets, column, low, high, None, np.zeros(1, np.int64), nothing, nothing)
@@ -113,31 +114,26 @@ def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, sparseness: floa
     return _with_opaque(coded, opaque_tests, opaque_pairs, table.opaque)
 
 
+BOUNDS = (("low_side", "low_whole", "low_rest"), ("high_side", "high_whole", "high_rest"))
+
+
 class _Operands:
     """Gathers the operands of every track, then lays the tracks out."""
 
     def __init__(
         self, column: NDArray[np.int32], tests: NDArray[Any], is_opaque: NDArray[np.bool_], vocabulary: Vocabulary
     ) -> None:
-        self._tracks: list[NDArray[np.int64]] = []
-        self._wholes: list[NDArray[np.int64]] = []
-        self._rests: list[NDArray[np.float64]] = []
         self._strings: dict[int, set[str]] = {}
         self._extra: list[tuple[int, int, float]] = []
-        track = column.astype(np.int64) * KINDS + tests["kind"]
+        self._tests = tests
+        self._track = column * np.int32(KINDS) + tests["kind"]
         is_string = ~is_opaque & (tests["kind"] == Kind.STRING)
-        is_number = ~is_opaque & ~is_string
-        for side, whole, rest in (("low_side", "low_whole", "low_rest"), ("high_side", "high_whole", "high_rest")):
-            bounded = tests[side] != Side.NONE
-            chosen = np.flatnonzero(is_number & bounded)
-            self._tracks.append(track[chosen])
-            self._wholes.append(tests[whole][chosen])
-            self._rests.append(tests[rest][chosen])
-            if is_string.any():
-                chosen = np.flatnonzero(is_string & bounded)
-                pairs = np.unique(np.stack([column[chosen].astype(np.int64), tests[whole][chosen]]), axis=1)
-                for place, number in pairs.T.tolist():
-                    self._strings.setdefault(place, set()).add(vocabulary.strings.texts[number])
+        self._is_number = ~is_opaque & ~is_string
+        if is_string.any():  # a string test is an equality: its two operands are one
+            chosen = np.flatnonzero(is_string)
+            pairs = np.unique(np.stack([column[chosen].astype(np.int64), tests["low_whole"][chosen]]), axis=1)
+            for place, number in pairs.T.tolist():
+                self._strings.setdefault(place, set()).add(vocabulary.strings.texts[number])
 
     def add_set(self, column: int, allowed: ValueSet) -> None:
         for kind in Kind:
@@ -150,18 +146,11 @@ class _Operands:
                     self._extra.append((column * KINDS + kind, *split_number(cut[1])))
 
     def space(self, attributes: NDArray[np.int32], sparseness: float) -> CodeSpace:
-        if self._extra:
-            extra = list(zip(*self._extra, strict=True))
-            self._tracks.append(np.array(extra[0], dtype=np.int64))
-            self._wholes.append(np.array(extra[1], dtype=np.int64))
-            self._rests.append(np.array(extra[2], dtype=np.float64))
-        track, whole = np.concatenate(self._tracks), np.concatenate(self._wholes)
-        rest = np.concatenate(self._rests) + 0.0  # -0.0 is 0.0
         tracks = len(attributes) * KINDS
         count = np.zeros(tracks, dtype=np.int64)
         least = np.full(tracks, RANKED, dtype=np.int64)
-        if len(track):
-            track, whole, rest = _take_direct(track, whole, rest, count, least, sparseness)
+        self._make_direct(count, least, sparseness)
+        track, whole, rest = self._ranked(least)
         order = np.lexsort((rest, whole, track))
         track, whole, rest = track[order], whole[order], rest[order]
         fresh = np.ones(len(track), dtype=bool)
@@ -190,32 +179,38 @@ class _Operands:
             top=(ends[:, -1] - 1).astype(np.int32),
         )
 
+    def _make_direct(self, count: NDArray[np.int64], least: NDArray[np.int64], sparseness: float) -> None:
+        """Tracks of integers that lie close enough together are counted, not listed."""
+        tracks = len(count)
+        lowest, highest = np.full(tracks, np.iinfo(np.int64).max), np.full(tracks, np.iinfo(np.int64).min)
+        uses, fractional = np.zeros(tracks, dtype=np.int64), np.zeros(tracks, dtype=np.bool_)
+        for side, whole, rest in BOUNDS:
+            fields = (self._tests[side], self._tests[whole], self._tests[rest])
+            operand_ranges(self._track, self._is_number, *fields, lowest, highest, uses, fractional)
+        for track, extra_whole, extra_rest in self._extra:
+            lowest[track], highest[track] = min(lowest[track], extra_whole), max(highest[track], extra_whole)
+            uses[track] += 1
+            fractional[track] |= extra_rest != 0
+        used = np.flatnonzero((uses > 0) & ~fractional)
+        span = highest[used].astype(np.float64) - lowest[used]
+        chosen = used[(span < 2**28) & (span <= sparseness * uses[used])]
+        least[chosen] = lowest[chosen]
+        count[chosen] = highest[chosen] - lowest[chosen] + 1
 
-def _take_direct(
-    track: NDArray[np.int64],
-    whole: NDArray[np.int64],
-    rest: NDArray[np.float64],
-    count: NDArray[np.int64],
-    least: NDArray[np.int64],
-    sparseness: float,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Makes tracks direct where that is allowed; what is left of the operands is returned."""
-    tracks = len(count)
-    lowest = np.full(tracks, np.iinfo(np.int64).max)
-    highest = np.full(tracks, np.iinfo(np.int64).min)
-    np.minimum.at(lowest, track, whole)
-    np.maximum.at(highest, track, whole)
-    has_rest = np.zeros(tracks, dtype=bool)
-    has_rest[track[rest != 0]] = True
-    used = highest >= lowest
-    near = np.zeros(tracks, dtype=bool)
-    span = highest[used].astype(np.float64) - lowest[used]
-    near[used] = (span < 2**28) & (span <= sparseness * np.bincount(track, minlength=tracks)[used])
-    chosen = used & near & ~has_rest
-    least[chosen] = lowest[chosen]
-    count[chosen] = highest[chosen] - lowest[chosen] + 1
-    kept = ~chosen[track]
-    return track[kept], whole[kept], rest[kept]
+    def _ranked(self, least: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """The operands of all other tracks: track, whole, rest."""
+        extra = [operand for operand in self._extra if least[operand[0]] == RANKED]
+        tracks = [np.array([operand[0] for operand in extra], dtype=np.int64)]
+        wholes = [np.array([operand[1] for operand in extra], dtype=np.int64)]
+        rests = [np.array([operand[2] for operand in extra], dtype=np.float64)]
+        listed = self._is_number & (least[self._track] == RANKED)
+        if listed.any():
+            for side, whole, rest in BOUNDS:
+                chosen = np.flatnonzero(listed & (self._tests[side] != Side.NONE))
+                tracks.append(self._track[chosen].astype(np.int64))
+                wholes.append(self._tests[whole][chosen])
+                rests.append(self._tests[rest][chosen])
+        return np.concatenate(tracks), np.concatenate(wholes), np.concatenate(rests) + 0.0  # -0.0 is 0.0
 
 
 def _interval_codes(
@@ -225,22 +220,19 @@ def _interval_codes(
     tests: NDArray[Any],
     is_opaque: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Cut (v, side) of operand rank r is code base + 2r + 1 + side, the first code after the cut."""
-    track = column.astype(np.int64) * KINDS + tests["kind"]
-    base = space.base[track]
+    """The codes that interval tests admit; for opaque ones, something."""
+    track = column * np.int32(KINDS) + tests["kind"]
+    arrays = (space.base, space.count, space.least, space.start, space.operand_whole, space.operand_rest)
     bounds = []
-    for side, whole, rest in (("low_side", "low_whole", "low_rest"), ("high_side", "high_whole", "high_rest")):
-        # An interval test's operand is in its track, so its code is base + 2r + 1; -0.0 is 0.0.
-        codes = space.encode(track, tests[whole], tests[rest] + 0.0) + tests[side].astype(np.int32)
-        is_string = np.flatnonzero(~is_opaque & (tests["kind"] == Kind.STRING))
+    is_string = np.flatnonzero(~is_opaque & (tests["kind"] == Kind.STRING))
+    for upper, (side, whole, rest) in enumerate(BOUNDS):
+        codes = np.empty(len(track), dtype=np.int32)
+        bound_codes(track, tests[side], tests[whole], tests[rest], *arrays, upper == 1, codes)
         if len(is_string):
             chosen = (column[is_string], tests[whole][is_string], tests[side][is_string])
-            codes[is_string] = _string_cut_codes(space, vocabulary, *chosen)
+            codes[is_string] = _string_cut_codes(space, vocabulary, *chosen) - upper
         bounds.append(codes)
-    low = np.where(tests["low_side"] == Side.NONE, base, bounds[0])
-    last = base + 2 * space.count[track].astype(np.int32)
-    high = np.where(tests["high_side"] == Side.NONE, last, bounds[1] - 1)
-    return low.astype(np.int32), high.astype(np.int32)
+    return bounds[0], bounds[1]
 
 
 def _string_cut_codes(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.columns.clause_table import TEST, ClauseTable, Form, Side, test_record
+from ray_pubsub.columns.clause_table import TEST, ClauseTable, Form, Side, TestColumns, test_record
 from ray_pubsub.columns.coding import KINDS, NO_MATCH, RANKED, CodedTests, CodeSpace
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, EVERYTHING, Cut, PatternTest, ValueSet
@@ -65,7 +65,7 @@ def join_tables(tables: list[ClauseTable], kept: list[NDArray[np.bool_]]) -> Cla
             part["low_whole"][opaque] = numbers[part["low_whole"][opaque]]
         owners.append(table.owners[: table.count][keep])
         lengths.append(length[keep])
-        tests.append(part)
+        tests.append(part.records() if isinstance(part, TestColumns) else part)
     joined.owners, joined.tests = np.concatenate(owners), np.concatenate(tests)
     joined.offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
     joined.count = len(joined.owners)

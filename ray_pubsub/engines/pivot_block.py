@@ -33,6 +33,7 @@ class PivotBlock:
         self._top = space.top
         self._base = np.concatenate([[0], np.cumsum(space.top.astype(np.int64) + 1)])[:-1]
         spread = int((space.top.astype(np.int64) + 1).sum())
+        pieces = np.empty(0, np.int32) if coded.pieces is None else coded.pieces
         keys = np.empty(table.count, dtype=np.int64)
         second = np.empty(table.count, dtype=np.int32)
         weights = np.ones(space.columns)
@@ -40,13 +41,22 @@ class PivotBlock:
             known = space.attributes < len(frequency)
             weights[: len(space.attributes)][known] = frequency[space.attributes[known]] + 1e-9
         pivot_lists.choose_pivots(
-            coded.offsets, coded.column, coded.low, coded.high, space.top, weights, self._base, spread, keys, second
+            coded.offsets,
+            coded.column,
+            coded.low,
+            coded.high,
+            pieces,
+            space.top,
+            weights,
+            self._base,
+            spread,
+            keys,
+            second,
         )
         order, starts = pivot_lists.count_order(keys, 3 * spread + 1)
         self._directory = np.zeros(4 * spread, dtype=np.uint32)
         pivot_lists.fill_directory(starts, self._base, space.top, self._directory)
         self._universal = int(starts[3 * spread])
-        pieces = np.empty(0, np.int32) if coded.pieces is None else coded.pieces
         tests = len(coded.column)
         self._second = np.empty(table.count, dtype=np.int32)
         self._test_offsets = np.empty(table.count + 1, dtype=np.uint32)

@@ -66,6 +66,8 @@ class Catalogue:
         """Slots freed by replacement, slots given and their sources; of equal ids in one call the last one wins."""
         first = self.next_slot
         given = dict(zip(ids, range(first, first + len(ids)), strict=True))
+        if len(given) < len(ids):  # a repeated id stands where it was given last
+            given = dict(sorted(given.items(), key=lambda item: item[1]))
         removed = []
         for identity in self._slot_of.keys() & given.keys():
             slot = self._slot_of.pop(identity)  # popped, so that a replaced id moves to the end of the order
@@ -86,10 +88,6 @@ class Catalogue:
         if slot is not None:
             self._sources[slot] = None
         return slot
-
-    def reorder(self, order: Sequence[str | int]) -> None:
-        """The ids, all of them, in the order they shall be listed."""
-        self._slot_of = {identity: self._slot_of[identity] for identity in order}
 
     def ids(self, slots: NDArray[np.int64]) -> NDArray[Any]:
         """The ids of slots, as a column."""

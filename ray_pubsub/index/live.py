@@ -154,6 +154,10 @@ class LiveIndex:
         self, added: Sequence[int], sources: Sequence[Source], flags: NDArray[np.uint8], residual: dict[int, Source]
     ) -> ClauseTable:
         """The clauses of many subscriptions in a table of their own; intervals given in columns never leave them."""
+        first = sources[0]
+        if isinstance(first, PredicateTable) and first.columnar.all() and list(sources).count(first) == len(sources):
+            flags[added[0] : added[-1] + 1] = 0
+            return first.clauses(np.array(added, dtype=np.int64), self._vocabulary)
         tail = self._compiler.table
         self._compiler.start_table()
         try:

@@ -198,14 +198,15 @@ class MatchIndex:
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, engine: str | None = None) -> MatchIndex:
         """The index of a file that `save` wrote; `engine` overrides the one it was saved with. Raises IndexFileError."""
-        from ray_pubsub.index.storage import load
+        from ray_pubsub.index.storage import ids_and_texts, load
 
         saved = load(path)
         index = cls(engine or saved.engine, limits=saved.limits)
-        index.add_many(saved.ids, saved.texts, atomic=True)
-        for table in saved.predicates:
-            index.add_predicates(table, atomic=True)
-        index._catalogue.reorder(saved.order)
+        for section in saved.sections:
+            if "text" in section.column_names:
+                index.add_many(*ids_and_texts(section), atomic=True)
+            else:
+                index.add_predicates(section, atomic=True)
         return index
 
     def _find(self, id: str | int) -> tuple[int, Source]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ray_pubsub.columns.clause_table import TEST, ClauseTable, Form, Side
+from ray_pubsub.columns.clause_table import ClauseTable, Form, Side, TestColumns
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.errors import EventError, Rejection, TableError
 from ray_pubsub.language.printer import write
@@ -31,9 +31,7 @@ class PredicateTable:
 
     def __init__(self, table: Any) -> None:
         table = _checked(table)
-        encoded = _one_array(table.column("id")).dictionary_encode()
-        owner: NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        ids = encoded.dictionary.to_pylist()
+        owner, ids = _owners(_one_array(table.column("id")))
         self.rejections, bad_ids = _rejections(table, owner, ids)
         if bad_ids:
             good = ~np.isin(owner, list(bad_ids))
@@ -84,30 +82,38 @@ class PredicateTable:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
         """Per row: whole, rest, and whether there is a bound."""
         lane, place = bound
+        count = len(place)
         if lane is None or not len(lane):
-            return np.zeros(len(place), np.int64), np.zeros(len(place)), np.zeros(len(place), dtype=bool)
-        rest = np.zeros(len(lane)) if lane.rest is None else lane.rest
+            nothing = np.broadcast_to(np.int64(0), count), np.broadcast_to(np.float64(0), count)
+            return (*nothing, np.broadcast_to(np.bool_(False), count))
+        rest = np.broadcast_to(np.float64(0), len(lane)) if lane.rest is None else lane.rest
         if lane.rows is None:
-            return lane.whole, rest, np.ones(len(place), dtype=bool)
+            return lane.whole, rest, np.broadcast_to(np.bool_(True), count)
         return lane.whole[place], rest[place], place >= 0
 
     def clauses(self, slots: NDArray[np.int64], vocabulary: Vocabulary) -> ClauseTable:
         """The clauses of columnar subscriptions."""
         numbers = slots - self.first_slot
-        lengths = np.diff(self.offsets)[numbers]
-        rows = _ranges(self.offsets[numbers], lengths)
+        whole = len(numbers) == len(self.ids)
+        lengths = np.diff(self.offsets) if whole else np.diff(self.offsets)[numbers]
+        rows: Any = slice(None) if whole else _ranges(self.offsets[numbers], lengths)
         attributes = np.array(vocabulary.attributes.numbers(self.attributes), dtype=np.int32)
-        tests = np.zeros(len(rows), dtype=TEST)
-        tests["attribute"] = attributes[self.attribute[rows]]
-        tests["form"], tests["kind"] = Form.INTERVAL, self.kind
         low_whole, low_rest, has_low = self._values(self.low)
         high_whole, high_rest, has_high = self._values(self.high)
-        tests["low_side"] = np.where(has_low, np.where(self.low_closed, Side.BEFORE, Side.AFTER), Side.NONE)[rows]
-        tests["high_side"] = np.where(has_high, np.where(self.high_closed, Side.AFTER, Side.BEFORE), Side.NONE)[rows]
-        tests["low_whole"], tests["low_rest"] = low_whole[rows], low_rest[rows]
-        tests["high_whole"], tests["high_rest"] = high_whole[rows], high_rest[rows]
+        count = len(self.attribute)
+        fields: dict[str, NDArray[Any]] = {
+            "attribute": attributes[self.attribute],
+            "form": np.broadcast_to(np.uint8(Form.INTERVAL), count),
+            "kind": np.broadcast_to(np.uint8(self.kind), count),
+            "low_side": _sides(has_low, self.low_closed, Side.BEFORE, Side.AFTER),
+            "high_side": _sides(has_high, self.high_closed, Side.AFTER, Side.BEFORE),
+            "low_whole": low_whole,
+            "low_rest": low_rest,
+            "high_whole": high_whole,
+            "high_rest": high_rest,
+        }
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return ClauseTable(len(slots), slots.astype(np.int64), offsets, tests, [], {})
+        return ClauseTable(len(slots), slots.astype(np.int64), offsets, TestColumns(fields)[rows], [], {})
 
     def tree_at(self, slot: int) -> Tree:
         number = slot - self.first_slot
@@ -144,6 +150,12 @@ class PredicateTable:
         if lane is None or place[row] < 0:
             return None
         return Operand(self.kind, lane.plain(int(place[row])))
+
+
+def _sides(bounded: NDArray[np.bool_], closed: NDArray[np.bool_], if_closed: int, if_open: int) -> NDArray[np.uint8]:
+    if bounded.strides == closed.strides == (0,) and bounded[:1].all():
+        return np.broadcast_to(np.uint8(if_closed), len(bounded))
+    return np.where(bounded, np.where(closed, if_closed, if_open), Side.NONE).astype(np.uint8)
 
 
 def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -188,6 +200,21 @@ def _checked(table: Any) -> Any:
     return table.select(
         [name for name in ("id", "attribute", "low", "high", "low_closed", "high_closed") if name in table.column_names]
     )
+
+
+def _owners(ids: Any) -> tuple[NDArray[np.int64], list[Any]]:
+    """Each row's subscription, numbered in order of first appearance, and their ids. Rows of an id mostly stand together: then
+    comparing neighbours is enough, without hashing every row."""
+    if pa.types.is_integer(ids.type) and len(ids):
+        values = ids.to_numpy(zero_copy_only=False)
+        starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+        heads = values[starts]
+        if len(np.unique(heads)) == len(heads):
+            owner = np.zeros(len(values), dtype=np.int64)
+            owner[starts[1:]] = 1
+            return np.cumsum(owner), heads.tolist()
+    encoded = ids.dictionary_encode()
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist()
 
 
 def _plain_type(kind: Any) -> Any:
@@ -251,7 +278,7 @@ def _bound(lanes: list[Lane], column: str, rows: int) -> tuple[Lane | None, NDAr
 def _flags(table: Any, column: str) -> NDArray[np.bool_]:
     """Closed unless said otherwise."""
     if column not in table.column_names:
-        return np.ones(table.num_rows, dtype=bool)
+        return np.broadcast_to(np.bool_(True), table.num_rows)
     if not pa.types.is_boolean(table.column(column).type):
         raise TableError(column, f"must be boolean, not {table.column(column).type}")
     flags: NDArray[np.bool_] = pc.fill_null(table.column(column), True).to_numpy()

@@ -3,7 +3,7 @@
     magic, format version, header length       24 bytes
     header                                     msgpack: engine, limits, sections with length and checksum
     checksum of all the above                  8 bytes
-    sections                                   Arrow streams: `subscriptions` (id, text), `predicates N` (rows of intervals)
+    sections                                   Arrow streams in the order of adding: expressions, or rows of intervals
 
 Checksums are XXH3. A file that is cut short, changed, foreign or of a newer format is refused with the reason.
 """
@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from ray_pubsub.errors import IndexFileError
 from ray_pubsub.index.predicate_table import PredicateTable
 from ray_pubsub.settings import Limits
 
-__all__ = ["SavedIndex", "load", "save"]
+__all__ = ["SavedIndex", "ids_and_texts", "load", "save"]
 
 MAGIC = b"ray-pubsub\r\n"
 VERSION = 1
@@ -39,11 +41,8 @@ LARGEST_HEADER = 1 << 24
 class SavedIndex:
     engine: str
     limits: Limits
-    ids: list[str | int]
-    texts: list[str]
-    predicates: list[Any]
-    order: list[str | int]
-    """All ids in the order they were added."""
+    sections: list[Any]
+    """Arrow tables in the order the subscriptions were added; one with a column `text` is expressions, else intervals."""
 
 
 def save(path: str | os.PathLike[str], engine: str, limits: Limits, items: list[tuple[str | int, int, Source]]) -> None:
@@ -103,40 +102,35 @@ def load(path: str | os.PathLike[str]) -> SavedIndex:
         place += length
     if place != len(content):
         raise IndexFileError(name, "has bytes after its end")
-    return _saved(header, tables)
+    return SavedIndex(header["engine"], Limits(**header["limits"]), tables)
 
 
-def _tables(items: list[tuple[str | int, int, Source]]) -> list[Any]:
-    """The first table lists every subscription in order; those without a text are rows of the tables after it."""
-    texts = [None if isinstance(source, PredicateTable) else source.text_at(slot) for _, slot, source in items]
-    ids = [identity for identity, _, _ in items]
-    subscriptions = pa.table(
-        {
-            "number": pa.array([identity if isinstance(identity, int) else None for identity in ids], pa.int64()),
-            "name": pa.array([identity if isinstance(identity, str) else None for identity in ids], pa.string()),
-            "text": pa.array(texts, pa.large_string()),
-        }
-    )
-    members: dict[int, tuple[PredicateTable, list[int]]] = {}
-    for _, slot, source in items:
+def _tables(items: list[tuple[str | int, int, Source]]) -> Iterator[Any]:
+    """A table for each run of subscriptions that came as expressions, or in one table of intervals."""
+    for _, group in groupby(items, key=lambda item: id(item[2]) if isinstance(item[2], PredicateTable) else None):
+        run = list(group)
+        source = run[0][2]
         if isinstance(source, PredicateTable):
-            members.setdefault(id(source), (source, []))[1].append(slot - source.first_slot)
-    return [subscriptions, *(table.rows_of(np.array(numbers)) for table, numbers in members.values())]
+            yield source.rows_of(np.array([slot for _, slot, _ in run]) - source.first_slot)
+        else:
+            ids = [identity for identity, _, _ in run]
+            yield pa.table(
+                {
+                    "number": pa.array(
+                        [identity if isinstance(identity, int) else None for identity in ids], pa.int64()
+                    ),
+                    "name": pa.array(
+                        [identity if isinstance(identity, str) else None for identity in ids], pa.string()
+                    ),
+                    "text": pa.array([each.text_at(slot) for _, slot, each in run], pa.large_string()),
+                }
+            )
 
 
-def _saved(header: dict[str, Any], tables: list[Any]) -> SavedIndex:
-    subscriptions, *predicates = tables
-    numbers, names, texts = (subscriptions.column(name).to_pylist() for name in ("number", "name", "text"))
-    order = [name if number is None else number for number, name in zip(numbers, names, strict=True)]
-    written = [(identity, text) for identity, text in zip(order, texts, strict=True) if text is not None]
-    return SavedIndex(
-        engine=header["engine"],
-        limits=Limits(**header["limits"]),
-        ids=[identity for identity, _ in written],
-        texts=[text for _, text in written],
-        predicates=predicates,
-        order=order,
-    )
+def ids_and_texts(section: Any) -> tuple[list[str | int], list[str]]:
+    """The subscriptions of a section of expressions."""
+    numbers, names, texts = (section.column(name).to_pylist() for name in ("number", "name", "text"))
+    return [name if number is None else number for number, name in zip(numbers, names, strict=True)], texts
 
 
 def _pack(table: Any) -> bytes:

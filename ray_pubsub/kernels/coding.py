@@ -10,7 +10,9 @@ import numpy as np
 
 from ray_pubsub.kernels.compiled import compiled, inlined
 
-__all__ = ["encode_each", "encode_lanes"]
+__all__ = ["bound_codes", "encode_each", "encode_lanes", "operand_ranges"]
+
+NO_BOUND = 2
 
 
 @inlined
@@ -71,3 +73,36 @@ def encode_each(track, whole, rest, base, count, least, start, operand_whole, op
             operand_whole,
             operand_rest,
         )
+
+
+@compiled
+def operand_ranges(track, chosen, side, whole, rest, least, largest, uses, fractional):
+    """Per track, over the bounds of the chosen tests: the least and the largest whole, how many there are, whether any has a rest."""
+    for test in range(len(track)):
+        if chosen[test] and side[test] != NO_BOUND:
+            number = track[test]
+            least[number] = min(least[number], whole[test])
+            largest[number] = max(largest[number], whole[test])
+            uses[number] += 1
+            fractional[number] |= rest[test] != 0
+
+
+@compiled
+def bound_codes(track, side, whole, rest, base, count, least, start, operand_whole, operand_rest, upper, codes):
+    """The first code (upper: the last) that a bound admits. The cut at a side of operand r lies before code base + 2r + 1 + side."""
+    for test in range(len(track)):
+        number = track[test]
+        if side[test] == NO_BOUND:
+            codes[test] = base[number] + (2 * count[number] if upper else 0)
+        else:
+            code = _code(
+                whole[test],
+                rest[test],
+                base[number],
+                count[number],
+                least[number],
+                start[number],
+                operand_whole,
+                operand_rest,
+            )
+            codes[test] = code + side[test] - (1 if upper else 0)

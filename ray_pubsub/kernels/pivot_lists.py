@@ -24,7 +24,7 @@ ABSENT, PRESENT, EMIT = 0, 1, 2
 
 
 @compiled
-def choose_pivots(offsets, column, low, high, top, frequency, base, spread, keys, second):
+def choose_pivots(offsets, column, low, high, pieces, top, frequency, base, spread, keys, second):
     """Per clause a sort key and a second column. `spread` is the size of the directory (one entry per column and code).
 
     The pivot minimises frequency times width: how often events carry the column, and how many of its codes the test admits
@@ -46,14 +46,14 @@ def choose_pivots(offsets, column, low, high, top, frequency, base, spread, keys
             second[clause] = columns if first == last else columns + 1
             continue
         place = column[pivot]
-        proven = True
+        proven = len(pieces) == 0 or pieces[pivot] < 0  # a test with holes is never proven by its hull
         if low[pivot] == high[pivot]:
             keys[clause] = base[place] + low[pivot]
         elif low[pivot] <= 1:
             keys[clause] = spread + 2 * base[place] + high[pivot]
         else:
             keys[clause] = spread + 2 * base[place] + (top[place] + 1) + low[pivot]
-            proven = high[pivot] >= top[place]
+            proven &= high[pivot] >= top[place]
         needed = -1
         for test in range(first, last):
             if test != pivot and low[test] > 0 and (needed < 0 or frequency[column[test]] < frequency[needed]):
