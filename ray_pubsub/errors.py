@@ -66,9 +66,9 @@ class ExpressionSyntaxError(ExpressionError):
     def __init__(self, expression: str, position: int, found: str, expected: tuple[str, ...], reason: str = "") -> None:
         self.expression = expression
         self.position = position
-        self.found = found
+        self.found = shortened(found)
         self.expected = expected
-        self.reason = reason or f"unexpected {found}"
+        self.reason = reason or f"unexpected {self.found}"
         wanted = f"\nexpected {_one_of(expected)}" if expected else ""
         super().__init__(f"{self.reason} at position {position}\n{point_at(expression, position)}{wanted}")
 
@@ -77,9 +77,9 @@ class ExpressionTypeError(ExpressionError):
     """The text parses, but a predicate compares things that cannot be compared or holds a bad constant."""
 
     def __init__(self, predicate: str, reason: str) -> None:
-        self.predicate = predicate
-        self.reason = reason
-        super().__init__(f"{reason} in: {predicate}")
+        self.predicate = shortened(predicate)
+        self.reason = shortened(reason)
+        super().__init__(f"{self.reason} in: {self.predicate}")
 
 
 class ExpressionLimitError(ExpressionError):
@@ -177,6 +177,11 @@ class IndexFileError(RayPubSubError):
         self.path = path
         self.reason = reason
         super().__init__(f"{path}: {reason}")
+
+
+def shortened(text: str, longest: int = 10 * SHOWN_CHARACTERS) -> str:
+    """The text, or its beginning: an error about a megabyte is read by a person too."""
+    return text if len(text) <= longest else text[:longest] + "…"
 
 
 def point_at(text: str, position: int) -> str:

@@ -8,6 +8,8 @@ from ray_pubsub.errors import SettingError
 
 __all__ = ["Limits"]
 
+DEEPEST = 200
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -25,9 +27,15 @@ class Limits:
     """Constants in one `in (…)`."""
     pattern_length: int = 1_000
     """Characters of one `like` or `regexp` pattern."""
+    word_length: int = 1_000
+    """Characters of one attribute's name or one number."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise SettingError(f"Limits.{field.name}", f"must be a whole number of at least 1, not {value!r}")
+        if self.nesting_depth > DEEPEST:
+            raise SettingError(
+                "Limits.nesting_depth", f"must be at most {DEEPEST}: expressions are walked on Python's stack"
+            )

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
 from typing import Any
 
 from ray_pubsub.columns.clause_table import ClauseTable, Form, Side, TestRecord, test_record
@@ -17,7 +15,7 @@ from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.language.normal_form import AnyOf, Test, normalize
 from ray_pubsub.language.shapes import Expression, Shape, fill_leaf
 from ray_pubsub.language.tree import And, Between, Comparison, Constant, Leaf, Not, Or, Tree, leaves, operands
-from ray_pubsub.language.value_set import leaf_value_set
+from ray_pubsub.language.value_set import intersection, leaf_value_set
 from ray_pubsub.model.event_batch import split_number
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
@@ -144,7 +142,7 @@ class Compiler:
                 if len(self._made) > LARGEST_MEMORY:
                     self._made.clear()
                 sets = [leaf_value_set(fill_leaf(each, constants), each_negated) for each, each_negated in literals]
-                allowed = reduce(and_, sets)
+                allowed = intersection(sets)
                 record = None if allowed.is_empty else test_record(attribute, allowed, self._vocabulary, self.table)
                 self._made[key] = record
             return self._made[key]

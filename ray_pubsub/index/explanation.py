@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ray_pubsub.language.printer import write
-from ray_pubsub.language.tree import And, Constant, Not, Or, Tree
+from ray_pubsub.language.tree import And, Between, Comparison, Constant, In, Not, Or, Tree, operands
 from ray_pubsub.language.truth import Event, truth
 from ray_pubsub.language.words import write_operand
 
@@ -61,5 +61,8 @@ def explain_tree(tree: Tree, event: Event) -> Explanation:
             value = event.get(tree.attribute)
             reason = "absent" if value is None else f"is {write_operand(value.kind, value.plain)}"
             if answer is None and value is not None:
-                reason += f", a {value.kind}: cannot be compared"
+                comparable = isinstance(tree, Comparison | Between | In) and value.kind in {
+                    each.kind for each in operands(tree)
+                }
+                reason += ", compared with null" if comparable else f", a {value.kind}: cannot be compared"
             return Explanation(write(tree), answer, reason)

@@ -107,16 +107,11 @@ class MatchIndex:
 
     def add_table(self, table: Any, *, atomic: bool = False) -> AddReport:
         """`add_many` from a pyarrow Table, RecordBatch or pandas DataFrame with the columns id and expression."""
-        columns = []
+        columns = _columns(table)
         for name in ("id", "expression"):
-            try:
-                column = table[name] if name in _column_names(table) else None
-            except (KeyError, TypeError):
-                column = None
-            if column is None:
+            if name not in columns:
                 raise TableError(name, "missing; subscriptions have the columns id and expression")
-            columns.append(column.to_pylist() if hasattr(column, "to_pylist") else column.tolist())
-        return self.add_many(*columns, atomic=atomic)
+        return self.add_many(columns["id"], columns["expression"], atomic=atomic)
 
     def add_predicates(self, table: Any, *, atomic: bool = False) -> AddReport:
         """Adds subscriptions given as intervals: a row each, with the columns id, attribute, low, high and optionally
@@ -170,17 +165,12 @@ class MatchIndex:
         """
         batch = read_events(events, event_id)
         hits = self._matcher.match(batch)
-        offsets, ids = hits.offsets, batch.ids
+        offsets = hits.offsets
         if batch.positions is not None:
             counts = np.zeros(batch.input_size, dtype=np.int64)
             counts[batch.positions] = np.diff(offsets)
             offsets = np.concatenate([[0], np.cumsum(counts)])
-            every = (
-                np.arange(batch.input_size) if ids.dtype != object else np.full(batch.input_size, None, dtype=object)
-            )
-            every[batch.positions] = ids
-            ids = every
-        return MatchBatch(offsets, self._catalogue.ids(hits.slots), ids, None, batch.errors)
+        return MatchBatch(offsets, self._catalogue.ids(hits.slots), batch.input_ids, None, batch.errors)
 
     def explain(self, event: Mapping[str, Any], id: str | int) -> Explanation:
         """Why this subscription did or did not match the event, predicate by predicate; print it to read it."""
@@ -222,19 +212,21 @@ class MatchIndex:
         if atomic and rejections:
             raise RejectedSubscriptionsError(rejections)
         self._put(ids, sources)
-        return AddReport(len(ids), rejections)
+        return AddReport(len(set(ids)), rejections)
 
     def _put(self, ids: Sequence[str | int], sources: Sequence[Source]) -> None:
         with self._writing:
             self._matcher.change(*self._catalogue.add(ids, sources))
 
 
-def _column_names(table: Any) -> list[str]:
-    names = table.column_names if hasattr(table, "column_names") else getattr(table, "columns", None)
-    if names is None and hasattr(table, "schema"):
-        names = table.schema.names
-    if names is None:
-        raise TableError(
-            None, f"subscriptions come as a pyarrow Table, RecordBatch or pandas DataFrame, not {type(table).__name__}"
-        )
-    return list(names)
+def _columns(table: Any) -> dict[str, list[Any]]:
+    """The columns as lists; pandas' own objects stay what they are, so that ids of str and int may stand in one column."""
+    if type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "columns"):
+        repeated = table.columns[table.columns.duplicated()]
+        if len(repeated):
+            raise TableError(str(repeated[0]), "there are two columns of this name")
+        return {name: table[name].tolist() for name in ("id", "expression") if name in table.columns}
+    from ray_pubsub.index.arrow_table import as_arrow_table
+
+    arrow = as_arrow_table(table, "subscriptions")
+    return {name: arrow.column(name).to_pylist() for name in ("id", "expression") if name in arrow.column_names}

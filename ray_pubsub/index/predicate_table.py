@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.clause_table import ClauseTable, Form, Side, TestColumns
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.errors import EventError, Rejection, TableError
+from ray_pubsub.index.arrow_table import as_arrow_table
 from ray_pubsub.language.printer import write
 from ray_pubsub.language.tree import Between, Comparison, Constant, Operand, Tree, conjunction, disjunction
 from ray_pubsub.model.arrow_events import from_arrow
@@ -165,41 +166,47 @@ def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np
     return ranges
 
 
+COLUMNS = ("id", "attribute", "low", "high", "low_closed", "high_closed")
+
+
 def _checked(table: Any) -> Any:
-    if isinstance(table, pa.RecordBatch):
-        table = pa.Table.from_batches([table])
-    if not isinstance(table, pa.Table):
-        if type(table).__module__.partition(".")[0] != "pandas":
-            raise TableError(
-                None, f"predicates come as a pyarrow Table, RecordBatch or pandas DataFrame, not {type(table).__name__}"
-            )
-        table = pa.Table.from_pandas(table, preserve_index=False)
-    for column in ("id", "attribute", "low", "high"):
+    """The table with its columns in place and of plain types, or a TableError."""
+    table = as_arrow_table(table, "predicates")
+    for column in COLUMNS[:4]:
         if column not in table.column_names:
-            raise TableError(
-                column,
-                "missing; predicates have the columns id, attribute, low, high and, if wanted, low_closed, high_closed",
+            reason = (
+                "missing; predicates have the columns id, attribute, low, high and, if wanted, low_closed, high_closed"
             )
-    for column in ("id", "attribute"):
-        if table.column(column).null_count:
-            raise TableError(column, "has nulls")
-    kind = _plain_type(table.column("id").type)
-    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise TableError("id", f"ids are strings or integers, not {kind}")
-    table = table.set_column(
-        table.column_names.index("id"),
-        "id",
-        pc.cast(table.column("id"), pa.int64() if pa.types.is_integer(kind) else pa.string()),
-    )
-    kind = _plain_type(table.column("attribute").type)
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise TableError("attribute", f"attribute names are strings, not {kind}")
-    table = table.set_column(
-        table.column_names.index("attribute"), "attribute", pc.cast(table.column("attribute"), pa.string())
-    )
-    return table.select(
-        [name for name in ("id", "attribute", "low", "high", "low_closed", "high_closed") if name in table.column_names]
-    )
+            raise TableError(column, reason)
+    columns = {name: _plain(table.column(name)) for name in COLUMNS if name in table.column_names}
+    for name in ("id", "attribute"):
+        if columns[name].null_count:
+            raise TableError(name, "has nulls")
+    if pa.types.is_integer(columns["id"].type):
+        columns["id"] = _cast("id", columns["id"], pa.int64())
+    elif _is_text(columns["id"].type):
+        columns["id"] = _cast("id", columns["id"], pa.string())
+    else:
+        raise TableError("id", f"ids are strings or integers, not {columns['id'].type}")
+    if not _is_text(columns["attribute"].type):
+        raise TableError("attribute", f"attribute names are strings, not {columns['attribute'].type}")
+    return pa.table(columns)
+
+
+def _plain(column: Any) -> Any:
+    """Without dictionaries (which may hide nulls); Arrow hands most of them over without a copy of the strings."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _cast(name: str, column: Any, kind: Any) -> Any:
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid as error:
+        raise TableError(name, f"cannot be read as {kind}: {error}") from None
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _owners(ids: Any) -> tuple[NDArray[np.int64], list[Any]]:
@@ -217,13 +224,9 @@ def _owners(ids: Any) -> tuple[NDArray[np.int64], list[Any]]:
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist()
 
 
-def _plain_type(kind: Any) -> Any:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
 def _kind_of(table: Any) -> Kind:
     """The kind both bounds have; rows of other kinds go into a table of their own."""
-    kinds = {column: _kind_of_type(column, _plain_type(table.column(column).type)) for column in ("low", "high")}
+    kinds = {column: _kind_of_type(column, table.column(column).type) for column in ("low", "high")}
     found = {kind for kind in kinds.values() if kind is not None}
     if len(found) != 1:
         types = ", ".join(f"{column} {table.column(column).type}" for column in kinds)
@@ -236,7 +239,7 @@ def _kind_of_type(column: str, kind: Any) -> Kind | None:
         return None
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return Kind.NUMBER
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if _is_text(kind):
         return Kind.STRING
     if pa.types.is_boolean(kind):
         return Kind.BOOLEAN
@@ -257,7 +260,7 @@ def _rejections(table: Any, owner: NDArray[np.int64], ids: list[Any]) -> tuple[l
         assert error.position is not None
         reject(error.position, error)
     for column in ("low", "high"):
-        if pa.types.is_floating(_plain_type(table.column(column).type)):
+        if pa.types.is_floating(table.column(column).type):
             nan = pc.fill_null(pc.is_nan(table.column(column)), False)
             for row in np.flatnonzero(nan.to_numpy()).tolist():
                 reject(row, EventError(column, "NaN is no bound; null means there is none"))

@@ -28,7 +28,16 @@ from ray_pubsub.language.tree import (
     leaves,
 )
 from ray_pubsub.language.truth import Event, truth
-from ray_pubsub.language.value_set import ANYTHING, EVERYTHING, Interval, ValueSet, intervals, leaf_value_set
+from ray_pubsub.language.value_set import (
+    ANYTHING,
+    EVERYTHING,
+    Interval,
+    ValueSet,
+    intersection,
+    intervals,
+    leaf_value_set,
+    union,
+)
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
@@ -124,41 +133,41 @@ def _test(attribute: str, allowed: ValueSet) -> Node:
 
 
 def _all_of(members: Iterable[Node]) -> Node:
-    tests: dict[str, ValueSet] = {}
+    tests: dict[str, list[ValueSet]] = {}
     others: dict[Node, None] = {}
     for member in _flattened(members, AllOf):
         if member == NEVER:
             return NEVER
         if isinstance(member, Test):
-            known = tests.get(member.attribute)
-            tests[member.attribute] = member.allowed if known is None else known & member.allowed
-            if tests[member.attribute].is_empty:
-                return NEVER
+            tests.setdefault(member.attribute, []).append(member.allowed)
         else:
             others[member] = None
-    kept: list[Node] = [Test(attribute, allowed) for attribute, allowed in sorted(tests.items(), key=_name)]
+    kept: list[Node] = []
+    for attribute, sets in sorted(tests.items(), key=_name):
+        allowed = intersection(sets)
+        if allowed.is_empty:
+            return NEVER
+        kept.append(Test(attribute, allowed))
     kept += others
     return kept[0] if len(kept) == 1 else AllOf(tuple(kept))
 
 
 def _any_of(members: Iterable[Node]) -> Node:
-    tests: dict[str, ValueSet] = {}
+    tests: dict[str, list[ValueSet]] = {}
     others: dict[Node, None] = {}
     for member in _flattened(members, AnyOf):
         if member == ALWAYS:
             return ALWAYS
-        if isinstance(member, Test):
-            known = tests.get(member.attribute)
-            united = member.allowed if known is None else known | member.allowed
-            if united is None:
-                others[member] = None  # a pattern: it stays a member of its own
-            elif united == ANYTHING:
-                return ALWAYS
-            else:
-                tests[member.attribute] = united
+        if isinstance(member, Test) and not member.allowed.patterns:
+            tests.setdefault(member.attribute, []).append(member.allowed)
         else:
-            others[member] = None
-    kept: list[Node] = [Test(attribute, allowed) for attribute, allowed in sorted(tests.items(), key=_name)]
+            others[member] = None  # a test with a pattern, too, stays a member of its own
+    kept: list[Node] = []
+    for attribute, sets in sorted(tests.items(), key=_name):
+        allowed = union(sets)
+        if allowed == ANYTHING:
+            return ALWAYS
+        kept.append(Test(attribute, allowed))
     kept += others
     return kept[0] if len(kept) == 1 else AnyOf(tuple(kept))
 
@@ -194,7 +203,7 @@ def _clauses(node: Node, bound: int) -> list[Clause] | None:
         if isinstance(member, Test):
             continue
         part = _clauses(member, bound)
-        if part is None or len(product) * len(part) > bound * bound:
+        if part is None or len(product) * len(part) > 4 * bound:  # some of the product may vanish, not most of it
             return None
         joined = (_joined(left, right) for left in product for right in part)
         product = list(dict.fromkeys(clause for clause in joined if clause is not None))

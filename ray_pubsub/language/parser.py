@@ -6,7 +6,7 @@ and no recursion however deep the text nests.
 
 from __future__ import annotations
 
-import re
+import threading
 from importlib import resources
 from typing import Any, Literal, cast
 
@@ -17,6 +17,7 @@ from ray_pubsub.errors import ExpressionLimitError, ExpressionSyntaxError, Expre
 from ray_pubsub.language import words
 from ray_pubsub.language.patterns import compile_regexp, like_to_regexp
 from ray_pubsub.language.printer import write
+from ray_pubsub.language.size import check_size
 from ray_pubsub.language.tree import (
     Between,
     BooleanAttribute,
@@ -53,7 +54,8 @@ def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
         raise ExpressionTypeError(repr(text)[:200], f"an expression is a str, not {type(text).__name__}")
     if len(text) > limits.text_length:
         raise ExpressionLimitError("text_length", limits.text_length, len(text))
-    _check_parentheses(text, limits)
+    check_size(text, limits)
+    _CURRENT.limits = limits
     try:
         depth, tree = cast(tuple[int, Tree], _lark().parse(text))
     except UnexpectedInput as error:
@@ -90,19 +92,13 @@ def _check_leaves(tree: Tree, limits: Limits) -> None:
         raise ExpressionLimitError("leaves", limits.leaves, count)
 
 
-OUTSIDE_QUOTES = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|([()])""")
+class _Current(threading.local):
+    """The limits of the parse under way in this thread, for constants that are folded while it goes on."""
+
+    limits = DEFAULT_LIMITS
 
 
-def _check_parentheses(text: str, limits: Limits) -> None:
-    if text.count("(") <= limits.nesting_depth:
-        return
-    depth = deepest = 0
-    for found in OUTSIDE_QUOTES.finditer(text):
-        depth += {"(": 1, ")": -1, None: 0}[found[1]]
-        deepest = max(deepest, depth)
-    if deepest > limits.nesting_depth:
-        raise ExpressionLimitError("nesting_depth", limits.nesting_depth, deepest)
-
+_CURRENT = _Current()
 
 Attribute = tuple[Literal["attribute"], str]
 
@@ -152,6 +148,8 @@ class TreeBuilder(Transformer[Token, Any]):
 
     def like(self, children: list[Any]) -> Any:
         subject, negated, _, pattern, _, escape = children
+        if escape is not None and isinstance(escape.plain, BrokenConstant):
+            raise ExpressionTypeError(f"escape {escape.plain}", escape.plain.problem)
         if escape is not None and len(escape.plain) > 1:
             raise ExpressionTypeError(f"escape '{escape.plain}'", "the escape of a like pattern is one character")
         return _leaf(
@@ -176,20 +174,29 @@ class TreeBuilder(Transformer[Token, Any]):
         return 1, Constant(subject.plain)
 
     def attribute(self, children: list[Token]) -> Attribute:
-        return "attribute", ".".join(_identifier(token) for token in children)
+        name = ".".join(_identifier(token) for token in children)
+        if len(name) > _CURRENT.limits.word_length:
+            raise ExpressionLimitError("word_length", _CURRENT.limits.word_length, len(name))
+        if not name.isascii():
+            try:
+                name.encode()
+            except UnicodeEncodeError:
+                raise ExpressionTypeError(ascii(name), "an attribute's name has a lone surrogate") from None
+        return "attribute", name
 
     def number(self, children: list[Any]) -> Operand:
         sign, token = children
-        return _operand(Kind.NUMBER, token, lambda text: words.read_number(text, sign == "-"))
+        return _operand(Kind.NUMBER, token, lambda text: words.read_number(text, sign == "-"), sign or "")
 
     def string(self, children: list[Token]) -> Operand:
         return _operand(Kind.STRING, children[0], words.read_string)
 
     def moment(self, children: list[Token]) -> Operand:
-        return _operand(Kind.TIMESTAMP, children[1], words.read_moment)
+        reader = words.read_date if children[0].type == "DATE" else words.read_moment
+        return _operand(Kind.TIMESTAMP, children[1], reader, f"{children[0]} ")
 
     def special(self, children: list[Token]) -> Operand:
-        return _operand(Kind.NUMBER, children[1], words.read_special)
+        return _operand(Kind.NUMBER, children[1], words.read_special, f"{children[0]} ")
 
     def boolean(self, children: list[Token]) -> Operand:
         return Operand(Kind.BOOLEAN, children[0].type == "TRUE")
@@ -217,7 +224,7 @@ def _leaf(subject: Operand | Attribute, build: Any) -> tuple[int, Tree]:
         raise ExpressionTypeError(_text(subject, leaf), f"{mixed} cannot be compared")
     if not isinstance(subject, Operand):
         return 1, leaf
-    check_operand(leaf, DEFAULT_LIMITS)
+    _check_leaves(leaf, _CURRENT.limits)
     event = {} if subject.kind is None else {"": Value(subject.kind, subject.plain)}
     return 1, Constant(truth(leaf, event))
 
@@ -239,11 +246,11 @@ class BrokenConstant:
         return self.text
 
 
-def _operand(kind: Kind, token: Token, read: Any) -> Operand:
+def _operand(kind: Kind, token: Token, read: Any, before: str = "") -> Operand:
     try:
         return Operand(kind, read(str(token)), place=cast(int, token.start_pos))
     except words.BadConstant as problem:
-        return Operand(Kind.NUMBER, BrokenConstant(str(token), str(problem)))
+        return Operand(Kind.NUMBER, BrokenConstant(f"{before}{token}", str(problem)))
 
 
 def _identifier(token: Token) -> str:

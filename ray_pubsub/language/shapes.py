@@ -154,7 +154,7 @@ def _reader(operand: Operand, text: str, place: int) -> Reader:
     if operand.kind == Kind.STRING:
         return words.read_string
     if operand.kind == Kind.TIMESTAMP:
-        return words.read_moment
+        return words.read_date if text[:place].rstrip().lower().endswith("date") else words.read_moment
     if text[place] == "'":
         return words.read_special
     negative = text[:place].rstrip().endswith("-")

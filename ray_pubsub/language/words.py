@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 
-from ray_pubsub.model.values import INT64_MAX, INT64_MIN, Kind, microseconds, show_microseconds
+import numpy as np
+
+from ray_pubsub.model.values import INT64_MAX, INT64_MIN, Kind, show_microseconds
 
 __all__ = [
     "KEYWORDS",
     "BadConstant",
+    "read_date",
     "read_moment",
     "read_number",
     "read_special",
@@ -34,7 +36,7 @@ KEYWORDS = {
 }
 BARE_NAME = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
 MOMENT = re.compile(
-    r"(?P<date>\d{4}-\d\d-\d\d)(?:[ T](?P<time>\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)\s*(?P<zone>Z|z|UTC|[+-]\d\d(?::?\d\d)?)?)?"
+    r"(?P<date>[+-]?\d{4,6}-\d\d-\d\d)(?:[ T](?P<time>\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)\s*(?P<zone>Z|z|UTC|[+-]\d\d(?::?\d\d)?)?)?"
 )
 
 
@@ -69,17 +71,39 @@ def read_string(text: str) -> str:
 
 def read_moment(text: str) -> int:
     """`2024-05-01`, `2024-05-01 10:30:00.25+02:00` → microseconds; without a zone it is UTC."""
+    return _moment(text, with_time=True)
+
+
+def read_date(text: str) -> int:
+    """As a timestamp, at midnight; a time of day is left out, as SQL's casts do."""
+    return _moment(text, with_time=False)
+
+
+def _moment(text: str, with_time: bool) -> int:
     content = read_string(text)
     found = MOMENT.fullmatch(content.strip())
     try:
         if found is None:
             raise ValueError("write it as YYYY-MM-DD or YYYY-MM-DD HH:MM:SS[.ffffff][+HH:MM]")
-        zone = found["zone"] or "+00:00"
-        zone = "+00:00" if zone.upper() in ("Z", "UTC") else zone
-        moment = datetime.datetime.fromisoformat(f"{found['date']}T{found['time'] or '00:00'}{zone}")
-        return microseconds(moment)
+        # numpy's calendar goes as far as 64 bits of microseconds do, Python's ends with the year 9999.
+        day, moment = (
+            np.datetime64(found["date"], "us"),
+            np.datetime64(f"{found['date']}T{found['time'] or '00:00'}", "us"),
+        )
+        if not with_time:
+            return int(day.astype(np.int64))
+        zone = found["zone"] or "Z"
+        if zone.upper() in ("Z", "UTC"):
+            return int(moment.astype(np.int64))
+        digits = zone[1:].replace(":", "").ljust(4, "0")
+        hours, minutes = int(digits[:2]), int(digits[2:])
+        if hours > 23 or minutes > 59:
+            raise ValueError(f"there is no zone {zone}")
+        offset = (hours * 60 + minutes) * 60_000_000
+        return int(moment.astype(np.int64)) - (offset if zone[0] == "+" else -offset)
     except (ValueError, OverflowError) as error:
-        raise BadConstant(f"{text} is not a timestamp: {error}") from None
+        reason = str(error).partition(" in datetime string")[0]
+        raise BadConstant(f"{text} is not a timestamp: {reason[:1].lower()}{reason[1:]}") from None
 
 
 def read_special(text: str) -> float:

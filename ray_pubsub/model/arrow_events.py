@@ -6,9 +6,8 @@ A value that cannot be used makes its own row bad; the other rows are matched.
 
 from __future__ import annotations
 
-import decimal
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +16,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ray_pubsub.errors import EventError, TableError
+from ray_pubsub.model.decimals import read_decimals
 from ray_pubsub.model.event_batch import EventBatch, Lane, split_floats
-from ray_pubsub.model.values import INT64_MAX, INT64_MIN, Kind
+from ray_pubsub.model.values import INT64_MAX, Kind
 
 __all__ = ["from_arrow"]
 
-SURE_DIGITS = 15
+KNOWN_EXTENSIONS = {"arrow.bool8", "arrow.json"}
+"""Extension types whose storage means what they mean; a number of days, say, would not be a number."""
 
 
 def from_arrow(table: Any, event_id: str | None = None) -> EventBatch:
@@ -32,33 +33,40 @@ def from_arrow(table: Any, event_id: str | None = None) -> EventBatch:
     repeated = [name for name, count in Counter(table.column_names).items() if count > 1]
     if repeated:
         raise TableError(repeated[0], "there are two columns of this name")
-    reader = _read(table)
+    ids: NDArray[Any] = np.arange(table.num_rows, dtype=np.int64) if event_id is None else _event_ids(table, event_id)
+    reader = _Reader()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        _read_array(reader, name, column.chunk(0) if column.num_chunks == 1 else _combined(column), None)
+    clash = next((name for name, count in Counter(lane.attribute for lane in reader.lanes).items() if count > 1), None)
+    if clash is not None:
+        raise TableError(clash, "two columns give this attribute, one with a dot in its name and one nested")
     positions = None
-    kept = table
+    lanes = reader.lanes
     if reader.problems:
         good = np.ones(table.num_rows, dtype=bool)
         good[list(reader.problems)] = False
         positions = np.flatnonzero(good)
-        kept = table.filter(pa.array(good))
-        problems = reader.problems
-        reader = _read(kept)
-    else:
-        problems = {}
-    owners = Counter((lane.attribute, lane.kind) for lane in reader.lanes)
-    clash = next((attribute for (attribute, _), count in owners.items() if count > 1), None)
-    if clash is not None:
-        raise TableError(clash, "two columns give this attribute, one with a dot in its name and one nested")
-    ids: NDArray[Any] = np.arange(table.num_rows, dtype=np.int64) if positions is None else positions
-    if event_id is not None:
-        ids = _event_ids(kept, event_id)
+        number = np.cumsum(good, dtype=np.int32) - np.int32(1)
+        lanes = [_renumbered(_kept(lane, good), number) for lane in lanes]
     return EventBatch(
-        size=kept.num_rows,
-        lanes=reader.lanes,
-        ids=ids,
-        input_size=table.num_rows,
+        size=table.num_rows if positions is None else len(positions),
+        lanes=lanes,
+        input_ids=ids,
         positions=positions,
-        errors=[EventError(*problem, position) for position, problem in sorted(problems.items())],
+        errors=[EventError(*problem, position) for position, problem in sorted(reader.problems.items())],
     )
+
+
+def _kept(lane: Lane, good: NDArray[np.bool_]) -> Lane:
+    """The cells of a lane whose rows are good."""
+    keep = good if lane.rows is None else good[lane.rows]
+    rows = np.flatnonzero(good).astype(np.int32) if lane.rows is None else lane.rows[keep]
+    return replace(lane, rows=rows, whole=lane.whole[keep], rest=None if lane.rest is None else lane.rest[keep])
+
+
+def _renumbered(lane: Lane, number: NDArray[np.int32]) -> Lane:
+    assert lane.rows is not None
+    return replace(lane, rows=number[lane.rows])
 
 
 @dataclass(slots=True)
@@ -72,14 +80,6 @@ class _Reader:
             self.problems.setdefault(row, (attribute, reason))
 
 
-def _read(table: Any) -> _Reader:
-    reader = _Reader()
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        array = column.chunk(0) if column.num_chunks == 1 else _combined(column)
-        _read_array(reader, name, array, None)
-    return reader
-
-
 def _combined(column: Any) -> Any:
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
@@ -88,8 +88,11 @@ def _combined(column: Any) -> Any:
 def _read_array(reader: _Reader, name: str, array: Any, rows: NDArray[np.int32] | None) -> None:
     """One column (or part of a nested one) → lanes. `rows`: the row of each element, if not its position."""
     kind = array.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _read_array(reader, name, array.storage, rows)
+    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name in KNOWN_EXTENSIONS:
+        storage = array.storage
+        if kind.extension_name == "arrow.bool8":
+            storage = pc.not_equal(storage, pa.scalar(0, storage.type))
+        return _read_array(reader, name, storage, rows)
     if pa.types.is_run_end_encoded(kind):
         return _read_array(reader, name, pc.run_end_decode(array), rows)
     if pa.types.is_dictionary(kind):
@@ -106,6 +109,9 @@ def _read_array(reader: _Reader, name: str, array: Any, rows: NDArray[np.int32] 
         return _read_strings(reader, name, array, rows)
     if pa.types.is_floating(kind):
         return _read_floats(reader, name, array, rows)
+    if not _is_plain(kind):
+        reason = f"a column of type {kind} is not a number, string, boolean or timestamp"
+        return _reject_where(reader, name, rows, _numpy(array.is_valid()), reason)
     array, rows = _present(array, rows)
     if pa.types.is_decimal(kind):
         return _read_decimals(reader, name, array, rows)
@@ -115,13 +121,13 @@ def _read_array(reader: _Reader, name: str, array: Any, rows: NDArray[np.int32] 
         return reader.lanes.append(Lane(name, Kind.NUMBER, rows, _int64(array)))
     if pa.types.is_boolean(kind):
         return reader.lanes.append(Lane(name, Kind.BOOLEAN, rows, _int64(pc.cast(array, pa.int8()))))
-    if pa.types.is_temporal(kind) and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-        return _read_moments(reader, name, array, rows)
-    everywhere = np.ones(len(array), dtype=bool)
-    _reject_where(
-        reader, name, rows, everywhere, f"a column of type {kind} is not a number, string, boolean or timestamp"
-    )
-    return None
+    return _read_moments(reader, name, array, rows)
+
+
+def _is_plain(kind: Any) -> bool:
+    types = pa.types
+    number = types.is_integer(kind) or types.is_decimal(kind)
+    return bool(number or types.is_boolean(kind) or types.is_timestamp(kind) or types.is_date(kind))
 
 
 def _present(array: Any, rows: NDArray[np.int32] | None) -> tuple[Any, NDArray[np.int32] | None]:
@@ -152,37 +158,10 @@ def _read_floats(reader: _Reader, name: str, array: Any, rows: NDArray[np.int32]
 
 
 def _read_decimals(reader: _Reader, name: str, array: Any, rows: NDArray[np.int32] | None) -> None:
-    """A decimal is the number its digits denote in an expression (values.py); too many digits are an error."""
-    integral = _numpy(pc.equal(array, pc.cast(pc.trunc(array), array.type)))
-    floats = _numpy(pc.cast(array, pa.float64(), safe=False))
-    inside = (floats >= INT64_MIN) & (floats < INT64_MAX)
-    whole = np.zeros(len(array), dtype=np.int64)
-    rest = np.zeros(len(array))
-    exact = integral & inside
-    whole[exact] = _int64(pc.cast(array.filter(pa.array(exact)), pa.int64()))
-    _reject_where(reader, name, rows, integral & ~inside, "a decimal whose integer part does not fit 64 bits")
-    fractional = np.flatnonzero(~integral)
-    if len(fractional):
-        chosen = array.take(pa.array(fractional))
-        # By way of text: Arrow's cast to float is not rounded correctly for every scale, its float parser is.
-        whole[fractional], float_rest = split_floats(_numpy(pc.cast(pc.cast(chosen, pa.string()), pa.float64())))
-        rest[fractional] = 0 if float_rest is None else float_rest
-        lossy = np.zeros(len(array), dtype=bool)
-        lossy[fractional] = _lossy(chosen)
-        _reject_where(reader, name, rows, lossy, "a decimal with more digits than a 64-bit float holds")
-    reader.lanes.append(Lane(name, Kind.NUMBER, rows, whole, rest if rest.any() else None))
-
-
-def _lossy(decimals: Any) -> NDArray[np.bool_]:
-    """Which decimals are not the digits that their nearest float prints. Up to 15 digits always are."""
-    lossy = np.zeros(len(decimals), dtype=bool)
-    if decimals.type.precision <= SURE_DIGITS:
-        return lossy
-    many = decimal.Decimal(10) ** (SURE_DIGITS - decimals.type.scale)
-    long = np.flatnonzero(_numpy(pc.greater_equal(pc.abs(decimals), pa.scalar(many))))
-    for place, value in zip(long.tolist(), decimals.take(pa.array(long)).to_pylist(), strict=True):
-        lossy[place] = decimal.Decimal(repr(float(value))) != value
-    return lossy
+    whole, rest, problems = read_decimals(array)
+    for place, reason in problems.items():
+        reader.reject(np.array([place if rows is None else rows[place]]), name, reason)
+    reader.lanes.append(Lane(name, Kind.NUMBER, rows, whole, rest))
 
 
 def _read_moments(reader: _Reader, name: str, array: Any, rows: NDArray[np.int32] | None) -> None:
@@ -195,7 +174,7 @@ def _read_moments(reader: _Reader, name: str, array: Any, rows: NDArray[np.int32
         counts = counts // 1000
     elif unit != "us":
         factor = {"s": 1_000_000, "ms": 1_000}[unit]
-        beyond = np.abs(counts) > INT64_MAX // factor
+        beyond = (counts > INT64_MAX // factor) | (counts < -(INT64_MAX // factor))
         _reject_where(reader, name, rows, beyond, "a timestamp beyond 64 bits of microseconds")
         counts = np.where(beyond, 0, counts) * factor
     reader.lanes.append(Lane(name, Kind.TIMESTAMP, rows, counts))
@@ -210,30 +189,47 @@ def _read_strings(reader: _Reader, name: str, array: Any, rows: NDArray[np.int32
     array, rows = _present(array, rows)
     encoded = array.dictionary_encode()
     whole = _numpy(encoded.indices).astype(np.int64)
-    try:
+    valid = _valid_utf8(encoded.dictionary)
+    if valid.all():
         strings = encoded.dictionary.to_pylist()
-    except UnicodeDecodeError:
-        valid = _valid_utf8(encoded.dictionary)
+    else:
         _reject_where(reader, name, rows, ~valid[whole], "a string that is not valid UTF-8")
-        strings = ["" if not good else encoded.dictionary[place].as_py() for place, good in enumerate(valid)]
+        strings = [encoded.dictionary[place].as_py() if good else "" for place, good in enumerate(valid.tolist())]
     reader.lanes.append(Lane(name, Kind.STRING, rows, whole, strings=strings))
 
 
 def _valid_utf8(strings: Any) -> NDArray[np.bool_]:
-    def good(raw: bytes) -> bool:
-        try:
-            raw.decode()
-        except UnicodeDecodeError:
-            return False
-        return True
+    """Arrow does not check its strings; one pass over all of them tells whether they need a look one by one."""
+    try:
+        strings.validate(full=True)
+        return np.ones(len(strings), dtype=bool)
+    except pa.ArrowInvalid:
+        return np.array([_decodes(text.as_buffer().to_pybytes()) for text in strings], dtype=bool)
 
-    return np.array([good(raw.as_buffer().to_pybytes()) for raw in strings])
+
+def _decodes(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _read_struct(reader: _Reader, name: str, array: Any, rows: NDArray[np.int32] | None) -> None:
-    array, rows = _present(array, rows)
+    """The fields; where the struct is null, they are absent whatever they hold."""
+    inner = _Reader()
     for number in range(array.type.num_fields):
-        _read_array(reader, f"{name}.{array.type.field(number).name}", array.field(number), rows)
+        _read_array(inner, f"{name}.{array.type.field(number).name}", array.field(number), rows)
+    if array.null_count:
+        valid = _numpy(array.is_valid())
+        good = valid if rows is None else np.zeros(int(rows.max(initial=-1)) + 1, dtype=bool)
+        if rows is not None:
+            good[rows] = valid
+        inner.lanes = [_kept(lane, good) for lane in inner.lanes]
+        inner.problems = {row: problem for row, problem in inner.problems.items() if good[row]}
+    reader.lanes += inner.lanes
+    for row, problem in inner.problems.items():
+        reader.problems.setdefault(row, problem)
 
 
 def _read_map(reader: _Reader, name: str, array: Any, rows: NDArray[np.int32] | None) -> None:
@@ -243,15 +239,20 @@ def _read_map(reader: _Reader, name: str, array: Any, rows: NDArray[np.int32] | 
     element_rows = np.repeat(np.arange(len(array), dtype=np.int32) if rows is None else rows, np.diff(offsets))
     first, last = int(offsets[0]), int(offsets[-1])
     keys, items = array.keys[first:last], array.items[first:last]
+    if pa.types.is_dictionary(keys.type):
+        keys = keys.dictionary_decode()
     if not _is_string(keys.type):
         raise TableError(name, f"a map's keys are attribute names, so strings, not {keys.type}")
     encoded = pc.cast(keys, pa.large_string()).dictionary_encode()
     numbers = _numpy(encoded.indices)
+    valid = _valid_utf8(encoded.dictionary)
+    _reject_where(reader, name, element_rows, ~valid[numbers], "a map has a key that is not valid UTF-8")
     order = np.argsort(numbers, kind="stable")
     bounds = np.searchsorted(numbers[order], np.arange(len(encoded.dictionary) + 1))
     items = items.take(pa.array(order))
     element_rows = element_rows[order]
-    for number, key in enumerate(encoded.dictionary.to_pylist()):
+    for number in np.flatnonzero(valid).tolist():
+        key = encoded.dictionary[number].as_py()
         start, end = int(bounds[number]), int(bounds[number + 1])
         lane_rows = element_rows[start:end]
         repeated = lane_rows[1:][lane_rows[1:] == lane_rows[:-1]]
@@ -264,14 +265,19 @@ def _event_ids(table: Any, event_id: str) -> NDArray[Any]:
     if event_id not in table.column_names:
         raise TableError(event_id, "there is no such column to take the event ids from")
     column = table.column(event_id)
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)  # a dictionary may hide nulls
+    kind = column.type
     if column.null_count or not (_is_string(kind) or pa.types.is_integer(kind)):
         raise TableError(
             event_id,
             f"event ids are strings or integers, none missing; this is {column.type} with {column.null_count} nulls",
         )
     if pa.types.is_integer(kind):
-        return _int64(_combined(pc.cast(column, pa.int64())))
+        try:
+            return _int64(_combined(pc.cast(column, pa.int64())))
+        except pa.ArrowInvalid:
+            raise TableError(event_id, "an event id is beyond 64 signed bits") from None
     ids: NDArray[Any] = np.array(column.to_pylist(), dtype=object)
     return ids
 

@@ -25,9 +25,11 @@ def from_dicts(events: Sequence[Mapping[str, Any]], event_id: str | None = None)
     errors: list[EventError] = []
     for position, event in enumerate(events):
         row = len(positions)
+        ids.append(position if event_id is None else None)
         try:
+            if event_id is not None:
+                ids[-1] = _id(event, event_id)
             values = flatten(event)
-            ids.append(position if event_id is None else _id(event, event_id))
         except EventError as error:
             errors.append(error.at(position))
             continue
@@ -42,8 +44,7 @@ def from_dicts(events: Sequence[Mapping[str, Any]], event_id: str | None = None)
     return EventBatch(
         size=size,
         lanes=[_lane(attribute, kind, rows, plains, size) for (attribute, kind), (rows, plains) in lanes.items()],
-        ids=ids_of(ids),
-        input_size=len(events),
+        input_ids=ids_of(ids),
         positions=None if not errors else np.array(positions, dtype=np.int64),
         errors=errors,
     )
@@ -79,7 +80,11 @@ def _flatten(event: Mapping[str, Any], prefix: str, values: dict[str, Value], de
 
 
 def _id(event: Mapping[str, Any], event_id: str) -> str | int:
+    if not isinstance(event, Mapping):
+        raise EventError(None, f"an event is a dict, not {type(event).__name__}")
     identity = event.get(event_id)
+    if isinstance(identity, np.integer):
+        identity = int(identity)
     if isinstance(identity, bool) or not isinstance(identity, str | int):
         raise EventError(event_id, f"an event's id is a str or an int, not {type(identity).__name__}")
     return identity

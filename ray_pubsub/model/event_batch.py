@@ -67,15 +67,23 @@ class EventBatch:
 
     size: int
     lanes: list[Lane]
-    ids: NDArray[Any]
-    """An id per good event."""
-    input_size: int
+    input_ids: NDArray[Any]
+    """An id per event of the input; None where a bad event has none."""
     positions: NDArray[np.int64] | None = None
     """The input position of each good event; None if all were good."""
     errors: list[EventError] = field(default_factory=list)
     numbered: Any = None
     """A place for the index to remember its numbers for the lanes' attributes."""
     _cells: Cells | None = None
+
+    @property
+    def ids(self) -> NDArray[Any]:
+        """An id per good event."""
+        return self.input_ids if self.positions is None else self.input_ids[self.positions]
+
+    @property
+    def input_size(self) -> int:
+        return len(self.input_ids)
 
     def cells(self) -> Cells:
         """The lanes joined, for kernels that go over all of them; joined once."""

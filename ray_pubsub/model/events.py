@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ray_pubsub.errors import EventError
+from ray_pubsub.errors import EventError, TableError
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch
 
@@ -25,6 +25,8 @@ def read_events(events: Any, event_id: str | None = None) -> EventBatch:
     if module == "pyarrow":
         from ray_pubsub.model.arrow_events import from_arrow
 
+        if hasattr(events, "read_all"):
+            events = events.read_all()
         if hasattr(events, "schema"):
             return from_arrow(events, event_id)
     elif module == "pandas" and hasattr(events, "columns"):
@@ -42,9 +44,21 @@ def _from_pandas(frame: Any, event_id: str | None) -> EventBatch:
 
     from ray_pubsub.model.arrow_events import from_arrow
 
+    repeated = frame.columns[frame.columns.duplicated()]
+    if len(repeated):
+        raise TableError(str(repeated[0]), "there are two columns of this name")
     try:
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        # A column of mixed objects has no Arrow type; row by row, only the rows at fault are refused.
-        return from_dicts(frame.to_dict("records"), event_id)
-    return from_arrow(table, event_id)
+        if not _has_mixed_objects(frame):
+            return from_arrow(pa.Table.from_pandas(frame, preserve_index=False), event_id)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, UnicodeError):
+        pass  # a column that has no Arrow type
+    return from_dicts(frame.to_dict("records"), event_id)
+
+
+def _has_mixed_objects(frame: Any) -> bool:
+    """Arrow would give a column of dates and datetimes one type and cut the times off; row by row nothing is lost, and only
+    the rows at fault are refused."""
+    from pandas.api.types import infer_dtype
+
+    objects = [frame[name] for name in frame.columns if frame[name].dtype == object]
+    return any(infer_dtype(column, skipna=True) not in ("string", "integer", "boolean", "empty") for column in objects)

@@ -20,6 +20,7 @@ import numpy as np
 __all__ = ["INT64_MAX", "INT64_MIN", "Kind", "Value", "ValueProblem", "microseconds", "read_value", "show_microseconds"]
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+LARGEST_EXPONENT = 400  # far beyond int64 and float64; Decimal('1e999999') would take minutes to become an int
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -84,6 +85,8 @@ def _read_string(raw: str) -> Value:
 def _read_decimal(raw: decimal.Decimal) -> Value | None:
     if raw.is_nan():
         return None
+    if not raw.is_infinite() and raw.adjusted() > LARGEST_EXPONENT:
+        raise ValueProblem(f"the decimal {raw:.3e} does not fit 64 bits")
     if not raw.is_infinite() and raw == raw.to_integral_value():
         return _read_int(int(raw))
     # A decimal stands for the number that the same digits denote in an expression; digits a double cannot hold are
@@ -107,9 +110,13 @@ def _read_date(raw: datetime.date) -> Value:
 def _read_datetime64(raw: np.datetime64) -> Value | None:
     if np.isnat(raw):
         return None
-    return Value(Kind.TIMESTAMP, int(raw.astype("datetime64[us]").astype(np.int64)))
+    exact = raw.astype("datetime64[us]")
+    if np.datetime_data(raw.dtype)[0] not in FINER_THAN_MICROSECONDS and exact.astype(raw.dtype) != raw:
+        raise ValueProblem("the time is beyond 64 bits of microseconds")
+    return Value(Kind.TIMESTAMP, int(exact.astype(np.int64)))
 
 
+FINER_THAN_MICROSECONDS = {"ns", "ps", "fs", "as"}
 READERS: dict[type, Any] = {
     int: _read_int,
     float: _read_float,
@@ -133,6 +140,10 @@ def _read_uncommon(raw: Any) -> Value | None:
         if isinstance(raw, base):
             if base is str:
                 raw = str.__str__(raw)
+            if base is datetime.datetime and hasattr(raw, "to_datetime64"):
+                return _read_datetime64(
+                    raw.tz_convert(None).to_datetime64() if raw.tzinfo else raw.to_datetime64()
+                )  # pandas
             value: Value | None = READERS[base](raw)
             return value
     if type(raw).__name__ in ("NaTType", "NAType"):

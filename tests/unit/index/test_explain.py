@@ -1,0 +1,144 @@
+"""explain(event, id): every part of the expression with its truth and the reason."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ray_pubsub import MatchIndex
+from ray_pubsub.errors import EventError, UnknownSubscriptionError
+from ray_pubsub.index.explanation import Explanation
+
+
+def explain(expression: str, **event: Any) -> Explanation:
+    index = MatchIndex()
+    index.add("s", expression)
+    explanation = index.explain(event, "s")
+    assert explanation.matched == (index.match(event) == ["s"])
+    return explanation
+
+
+@pytest.mark.parametrize(
+    ("expression", "event", "text", "truth", "reason"),
+    [
+        ("price <= 580", {"price": 550}, "price <= 580", True, "is 550"),
+        ("price <= 580", {"price": 600}, "price <= 580", False, "is 600"),
+        ("580 >= price", {"price": 0.5}, "price <= 580", True, "is 0.5"),
+        ("price <= 580", {}, "price <= 580", None, "absent"),
+        ("price <= 580", {"price": None}, "price <= 580", None, "absent"),
+        ("price <= 580", {"price": "5"}, "price <= 580", None, "is '5', a string: cannot be compared"),
+        ("s = 'it''s'", {"s": "it's"}, "s = 'it''s'", True, "is 'it''s'"),
+        ("x = true", {"x": False}, "x = true", False, "is false"),
+        ("x = true", {"x": 1}, "x = true", None, "is 1, a number: cannot be compared"),
+        ("in_stock", {"in_stock": True}, "in_stock", True, "is true"),
+        ("in_stock", {"in_stock": "yes"}, "in_stock", None, "is 'yes', a string: cannot be compared"),
+        ("x between 1 and 5", {"x": 6}, "x between 1 and 5", False, "is 6"),
+        ("x not between 1 and 5", {"x": 6}, "x not between 1 and 5", True, "is 6"),
+        ("x in (1, 2)", {"x": 2}, "x in (1, 2)", True, "is 2"),
+        ("x not in (1, 2)", {"x": 2}, "x not in (1, 2)", False, "is 2"),
+        ("s like 'a%'", {"s": "abc"}, "s like 'a%'", True, "is 'abc'"),
+        ("s not like 'a!%' escape '!'", {"s": "abc"}, "s not like 'a!%' escape '!'", True, "is 'abc'"),
+        ("s rlike '^a'", {"s": "b"}, "s regexp '^a'", False, "is 'b'"),
+        ("x is null", {}, "x is null", True, "absent"),
+        ("x is null", {"x": 1}, "x is null", False, "is 1"),
+        ("x is not null", {"x": 1}, "x is not null", True, "is 1"),
+        ("x = double 'inf'", {"x": float("inf")}, "x = double 'inf'", True, "is double 'inf'"),
+        ("`a b` = 1", {"a b": 2}, '"a b" = 1', False, "is 2"),
+        ("a.b = 1", {"a": {"b": 1}}, "a.b = 1", True, "is 1"),
+        ("true", {}, "true", True, ""),
+        ("null", {}, "null", None, ""),
+        ("1 = 2", {}, "false", False, ""),
+        (
+            "t > date '2024-05-01'",
+            {"t": datetime.date(2024, 5, 2)},
+            "t > timestamp '2024-05-01 00:00:00'",
+            True,
+            "is timestamp '2024-05-02 00:00:00'",
+        ),
+    ],
+    ids=str,
+)
+def test_one_predicate(expression: str, event: dict[str, Any], text: str, truth: bool | None, reason: str) -> None:
+    explanation = explain(expression, **event)
+    assert (explanation.text, explanation.truth, explanation.reason) == (text, truth, reason)
+    assert explanation.parts == ()
+    assert list(explanation.predicates()) == [explanation]
+
+
+def test_a_tree() -> None:
+    explanation = explain("model = 'x' and (price < 5 or not sold) and color is null", model="x", price=9, sold=True)
+    assert str(explanation) == "\n".join(
+        [
+            "✗ all of",
+            "  ✓ model = 'x'   (is 'x')",
+            "  ✗ any of",
+            "    ✗ price < 5   (is 9)",
+            "    ✗ not",
+            "      ✓ sold   (is true)",
+            "  ✓ color is null   (absent)",
+        ]
+    )
+    assert not explanation.matched
+    assert [part.text for part in explanation.predicates()] == ["model = 'x'", "price < 5", "sold", "color is null"]
+    assert [part.truth for part in explanation.parts] == [True, False, True]
+
+
+def test_unknown_is_marked() -> None:
+    explanation = explain("x = 1 or y = 1", y=2)
+    assert str(explanation).splitlines() == ["? any of", "  ? x = 1   (absent)", "  ✗ y = 1   (is 2)"]
+    assert explanation.truth is None
+
+
+def test_a_match() -> None:
+    explanation = explain("x = 1 and y = 1", x=1, y=1.0)
+    assert explanation.matched
+    assert str(explanation).splitlines() == ["✓ all of", "  ✓ x = 1   (is 1)", "  ✓ y = 1   (is 1.0)"]
+
+
+def test_a_subscription_of_intervals() -> None:
+    index = MatchIndex()
+    index.add_predicates(
+        pa.table({"id": ["s"] * 3, "attribute": ["x", "x", "y"], "low": [1, 7, 0], "high": [2, None, 0]})
+    )
+    assert str(index.explain({"x": 5, "y": 0}, "s")).splitlines() == [
+        "✗ all of",
+        "  ✗ any of",
+        "    ✗ x between 1 and 2   (is 5)",
+        "    ✗ x >= 7   (is 5)",
+        "  ✓ y = 0   (is 0)",
+    ]
+
+
+def test_after_a_replacement() -> None:
+    index = MatchIndex()
+    index.add(1, "x = 1")
+    index.add("1", "x = 2")
+    index.add(1, "x = 3")
+    assert index.explain({"x": 3}, 1).text == "x = 3"
+    assert index.explain({"x": 3}, "1").text == "x = 2"
+
+
+@pytest.mark.parametrize("identity", ["missing", 1, True, None, [1], "removed"], ids=repr)
+def test_an_unknown_id(identity: Any) -> None:
+    index = MatchIndex()
+    index.add("1", "x = 1")
+    index.add("removed", "x = 1")
+    index.remove("removed")
+    with pytest.raises(UnknownSubscriptionError) as caught:
+        index.explain({"x": 1}, identity)
+    assert caught.value.id == identity
+    assert str(caught.value) == f"there is no subscription {identity!r}"
+    assert isinstance(caught.value, KeyError)
+    with pytest.raises(UnknownSubscriptionError):
+        index.expression(identity)
+
+
+def test_a_bad_event() -> None:
+    index = MatchIndex()
+    index.add("s", "x = 1")
+    with pytest.raises(EventError) as caught:
+        index.explain({"x": [1]}, "s")
+    assert caught.value.attribute == "x"

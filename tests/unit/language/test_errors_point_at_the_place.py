@@ -1,0 +1,180 @@
+"""A bad text gives an ExpressionError that says what is wrong, and where, or in which predicate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from generators import ANY_TREE
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ray_pubsub.errors import ExpressionError, ExpressionSyntaxError, ExpressionTypeError
+from ray_pubsub.language.parser import parse
+from ray_pubsub.language.printer import write
+from ray_pubsub.language.shapes import ShapeCache
+from ray_pubsub.language.tree import Tree
+from ray_pubsub.settings import Limits
+
+
+def error_of(text: Any) -> ExpressionError:
+    """The error, the same from the parser and from the cache of shapes."""
+    with pytest.raises(ExpressionError) as caught:
+        parse(text)
+    with pytest.raises(ExpressionError) as cached:
+        ShapeCache(Limits()).parse(text)
+    assert (type(cached.value), str(cached.value)) == (type(caught.value), str(caught.value))
+    return caught.value
+
+
+# Syntax: the ^ in each text marks the character the caret must stand under (it is taken out before parsing).
+
+SYNTAX = [
+    ("^", "end", "an attribute"),
+    ("   ^", "end", "an attribute"),
+    ("x =^", "end", "a number, a timestamp"),
+    ("x = ^= 1", "'='", "a 'string'"),
+    ("x = 1 ^y = 2", "'y'", "'and', 'or' or the end"),
+    ("x = 1 and^", "end", "an attribute"),
+    ("^and x = 1", "'and'", "an attribute"),
+    ("x = 1 or ^or y = 2", "'or'", "an attribute"),
+    ("not^", "end", "'not'"),
+    ("(x = 1^", "end", "expected ')'"),
+    ("x = 1 ^)", "')'", "the end"),
+    ("(^)", "')'", "an attribute"),
+    ("x in ^1", "'1'", "expected '('"),
+    ("x in (^)", "')'", "a number"),
+    ("x in (1,^)", "')'", "a number"),
+    ("x in (1 ^2)", "'2'", "')' or ','"),
+    ("x in (^y)", "'y'", "a number"),
+    ("x between 1 ^or 2", "'or'", "expected 'and'"),
+    ("x between 1 and^", "end", "a number"),
+    ("x like ^5", "'5'", "expected a 'string'"),
+    ("x like ^y", "'y'", "expected a 'string'"),
+    ("x regexp ^null", "'null'", "expected a 'string'"),
+    ("x is ^5", "'5'", "'not' or 'null'"),
+    ("x is not^", "end", "expected 'null'"),
+    ("x not ^null", "'null'", "'between', 'in', 'like' or 'regexp'"),
+    ("x ^ilike 'a'", "'ilike'", "'like'"),
+    ("f^(x) = 1", "'('", "a comparison"),
+    ("x ^+ 1 = 2", "'+'", "a comparison"),
+    ("x <=^> 1", "'>'", "a number"),
+    ("a.^and = 1", "'and'", "expected an attribute"),
+    ("a.^.b = 1", "'.'", "expected an attribute"),
+    ("x = 1^; drop table t", "';'", ""),
+    ("x = ^?", "'?'", ""),
+    ("^$x = 1", "'$'", ""),
+    ("x^\0 = 1", "'\\x00'", ""),
+    ("x = ^'a", "'", "a string that is not closed"),
+    ('^"x = 1', "", "a quoted identifier that is empty or not closed"),
+    ("^`` = 1", "", "a quoted identifier that is empty or not closed"),
+    ("x = ^1.2.3", "", "a malformed number"),
+    ("x = ^1abc", "", "a malformed number"),
+    ("x = ^0x10", "", "a malformed number"),
+    ("größe = 1 ^5", "'5'", "the end"),
+    ("s = '\U0001f600' ^5", "'5'", "the end"),
+    ("^\U0001f600 = 1", "'\U0001f600'", ""),
+    ("\u05e9\u05dc\u05d5\u05dd = '\u05e2' ^5", "'5'", "the end"),
+    ("x\n= 1\nand ^)\nor y = 2", "')'", "an attribute"),
+    ("x\t=\t^)", "')'", "a number"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("marked", "found", "words"), SYNTAX)
+def test_a_syntax_error_points_at_the_place(marked: str, found: str, words: str) -> None:
+    text = marked.replace("^", "")
+    error = error_of(text)
+    assert isinstance(error, ExpressionSyntaxError)
+    assert (error.expression, error.position) == (text, marked.index("^"))
+    assert found in f"{error.found} {error.reason}"
+    assert words in str(error)
+    assert f"at position {error.position}\n" in str(error)
+    assert_caret_under_the_place(error)
+
+
+def assert_caret_under_the_place(error: ExpressionSyntaxError) -> None:
+    _, line, caret, *_ = str(error).split("\n")
+    assert caret.strip() == "^"
+    if error.position < len(error.expression):
+        place = error.expression[error.position]
+        assert line[caret.index("^")] == (place if place >= " " else " ")
+    else:
+        assert len(line) == caret.index("^")
+
+
+@pytest.mark.parametrize("before", [0, 59, 60, 61, 500])
+@pytest.mark.parametrize("after", [0, 59, 60, 61, 500])
+def test_a_long_line_is_cut_around_the_place(before: int, after: int) -> None:
+    error = error_of(f"{'a' * before} = ! {'b' * after}")
+    assert isinstance(error, ExpressionSyntaxError)
+    assert_caret_under_the_place(error)
+    assert all(len(line) < 130 for line in str(error).split("\n")[:3])
+
+
+@given(
+    ANY_TREE,
+    st.integers(0, 10**6),
+    st.sampled_from(["(", ")", "'", '"', "5", " and ", "!", "\0", ".", "null", ",", "\n"]),
+)
+def test_a_text_with_something_put_into_it_is_parsed_or_refused_with_a_caret(
+    tree: Tree, place: int, extra: str
+) -> None:
+    text = write(tree)
+    place %= len(text) + 1
+    try:
+        parse(text[:place] + extra + text[place:])
+    except ExpressionSyntaxError as error:
+        assert 0 <= error.position <= len(error.expression)
+        assert_caret_under_the_place(error)
+    except ExpressionError:
+        pass
+
+
+# Sense: the text parses, but a predicate has none.
+
+SENSE = [
+    # text, predicate named, words
+    ("x = 1 or y = z", "y = z", "two attributes are compared"),
+    ("x between y and 2", "y", "the bounds of between are constants"),
+    ("x = 1 and y in (1, 'a')", "y in (1, 'a')", "a number and a string cannot be compared"),
+    ("x between 1 and true", "x between 1 and true", "a boolean and a number cannot be compared"),
+    ("5 > 'a'", "5 > 'a'", "a number and a string cannot be compared"),
+    ("x = 1 and 5", "5", "a number stands where a condition is expected"),
+    ("'a' or x", "'a'", "a string stands where a condition is expected"),
+    ("x = 9223372036854775808", "x = 9223372036854775808", "does not fit 64 bits"),
+    ("x in (1, 99999999999999999999)", "x in (1, 99999999999999999999)", "does not fit 64 bits"),
+    ("x = 1e400", "x = 1e400", "too large for a 64-bit float"),
+    ("x < double 'many'", "x < ", "is not a number"),
+    ("x < double 'nan'", "x < ", "NaN means absent"),
+    ("t = timestamp 'noon'", "t = ", "YYYY-MM-DD"),
+    ("t = date '2024-02-30'", "t = ", "day out of range"),
+    ("t > timestamp '2024-05-01 25:00:00'", "t > ", "hours out of range"),
+    ("s = '\ud800'", "s = '\ud800'", "lone surrogate"),
+    ("s like 'a' escape 'bc'", "escape 'bc'", "one character"),
+    ("s like 'a!' escape '!'", "s like 'a!' escape '!'", "ends with its escape character"),
+    ("s regexp '['", "s regexp '['", "missing ]"),
+    ("s regexp '(?=a)'", "s regexp '(?=a)'", "not valid RE2 syntax"),
+    ("s regexp '(a)\\1'", "s regexp '(a)\\1'", "not valid RE2 syntax"),
+    ("s not regexp 'a{1001}'", "s not regexp 'a{1001}'", "repetition"),
+    ("s regexp '((a{100}){100}){100}'", "s regexp", "repetition"),
+    (None, "None", "an expression is a str, not NoneType"),
+    (b"x = 1", "b'x = 1'", "an expression is a str, not bytes"),
+]
+
+
+@pytest.mark.parametrize(("text", "predicate", "words"), SENSE)
+def test_a_predicate_without_sense_is_named(text: Any, predicate: str, words: str) -> None:
+    error = error_of(text)
+    assert isinstance(error, ExpressionTypeError)
+    assert predicate in error.predicate
+    assert words in error.reason
+    assert str(error) == f"{error.reason} in: {error.predicate}"
+
+
+@pytest.mark.parametrize(
+    "text", ["x = -9223372036854775809", "t = timestamp 'noon'", "t = date '2024-02-30'", "x < double 'nan'"]
+)
+def test_the_predicate_is_named_as_it_was_written(text: str) -> None:
+    error = error_of(text)
+    assert isinstance(error, ExpressionTypeError)
+    assert error.predicate == text

@@ -1,0 +1,114 @@
+"""No text makes anything but a tree or an ExpressionError, or takes long, or an error as long as itself."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ray_pubsub.errors import ExpressionError
+from ray_pubsub.language.parser import parse
+from ray_pubsub.language.truth import truth
+from ray_pubsub.model.dict_events import flatten
+
+
+@given(st.text() | st.text("xy10.'\"`()=<>-_% \nabnotrdikeul,"))
+def test_any_text_is_parsed_or_refused(text: str) -> None:
+    with contextlib.suppress(ExpressionError):
+        parse(text)
+
+
+MEGABYTE = 1_000_000
+
+HOSTILE = {
+    "open parentheses": "(" * MEGABYTE,
+    "closed parentheses": ")" * MEGABYTE,
+    "nested parentheses": "(" * 499_999 + "x" + ")" * 499_999,
+    "not not not": "not " * (MEGABYTE // 4),
+    "not not not x": "not " * 249_999 + "x",
+    "fifty thousand alternatives": "x=1 or " * 50_000,
+    "fifty thousand alternatives and one": "x=1 or " * 50_000 + "x=1",
+    "a set of two hundred thousand": "x in (" + "1," * 200_000 + "1)",
+    "a name of two hundred thousand parts": "a" + ".a" * 200_000 + " = 1",
+    "a long name": "a" * 999_000 + " = 1",
+    "quotes": "'" * MEGABYTE,
+    "an odd number of quotes": "'" * (MEGABYTE - 1),
+    "double quotes": '"' * (MEGABYTE - 1),
+    "backticks": "`" * (MEGABYTE - 1),
+    "a string that is not closed": "x = '" + "a" * 999_000,
+    "an identifier that is not closed": '"' + "a" * 999_000,
+    "operators": "x " + "=" * 999_000,
+    "minus signs": "x = " + "-" * 999_000,
+    "commas": "x in (" + "," * 999_000,
+    "dots": "a" + "." * 999_000,
+    "digits and dots": "1." * 500_000,
+    "digits and exponents": "x = " + "1e" * 490_000,
+    "spaces": " " * MEGABYTE,
+    "lines": "\n" * 999_000 + "x =",
+    "NUL characters": "\0" * MEGABYTE,
+    "NUL in a string": "s = 'a\0b'",
+    "a lone surrogate": "\ud800",
+    "a lone surrogate in a string": "s = '\udfff'",
+    "a lone surrogate in a set": "s in ('a', '\ud800')",
+    "a lone surrogate in a name": '"\ud800" = 1',
+    "a lone surrogate as the escape": "s like 'a' escape '\ud800'",
+    "a lone surrogate in a pattern": "s regexp '\ud800'",
+    "a lone surrogate in a timestamp": "t = timestamp '\ud800'",
+    "emoji": "\U0001f600 = '\U0001f600'",
+    "emoji in a string": "s = '\U0001f468\u200d\U0001f469\u200d\U0001f467'",
+    "right-to-left text": "\u05e9\u05dc\u05d5\u05dd = '\u05e2\u05d5\u05dc\u05dd'",
+    "a right-to-left override": "x = \u202e1",
+    "a byte order mark": "\ufeffx = 1",
+    "an integer of 4,300 digits": "x = " + "9" * 4300,
+    "an integer of 5,000 digits": "x = " + "9" * 5000,
+    "a million digits": "9" * MEGABYTE,
+    "a negative integer of 5,000 digits in a set": "x in (1, -" + "9" * 5000 + ")",
+    "5,000 zeros": "x = " + "0" * 5000 + "1",
+    "a huge float": "x = " + "9" * 5000 + ".5",
+    "a huge exponent": "x = 1e" + "9" * 5000,
+    "a tiny exponent": "x = 1e-" + "9" * 5000,
+    "a huge double": "x = double '" + "9" * 5000 + "'",
+    "nested repetitions": "s regexp '" + "(" * 200 + "a" + "*)+" * 200 + "'",
+    "counted repetitions": "s regexp '" + "(a?){100}" * 100 + "'",
+    "repetitions of all letters": "s regexp '" + "\\pL{1000}" * 100 + "'",
+    "nested groups": "s regexp '" + "(" * 500 + ")" * 500 + "'",
+    "wildcards": "s like '" + "%_" * 500 + "'",
+}  # fmt: skip
+
+
+@pytest.mark.timeout(30)  # a guard against hanging, far above what it takes
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_text_is_parsed_or_refused_at_once(text: str) -> None:
+    try:
+        parse(text)
+    except ExpressionError as error:
+        pickle.loads(pickle.dumps(error))
+
+
+CATASTROPHES = ["(a+)+$", "(a|a)*$", "(.*)*b", "^(a?){50}a{50}$", "(x+x+)+y", "([a-z]+)*[^a-z0-9]$"]
+
+
+@pytest.mark.timeout(30)  # a guard against hanging, far above what it takes
+@pytest.mark.parametrize("pattern", CATASTROPHES)
+def test_a_catastrophic_pattern_is_not_one(pattern: str) -> None:
+    tree, event = parse(f"s regexp '{pattern}' or s like '%a%a%a%a%a%b%'"), flatten({"s": "a" * 50_000 + "!"})
+    truth(tree, event)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["'" * MEGABYTE, "x '" + "a" * 999_000 + "'", "x = " + "9" * 4000, "x in ('a', " + "1, " * 10_000 + "1)"],
+    ids=["a string", "a token", "a number", "a set"],
+)
+def test_an_error_about_a_huge_text_is_short(text: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        parse(text)
+    assert len(str(caught.value)) < 10_000
+
+
+def test_a_name_that_cannot_be_saved_is_refused() -> None:
+    with pytest.raises(ExpressionError):
+        parse('"\ud800" = 1')
