@@ -1,20 +1,19 @@
-"""python -m benchmarks [name …]: runs the benchmarks, each figure beside a check that the result is right."""
+"""python -m benchmarks [name [options]]: runs the benchmarks, each figure beside a check that the result is right."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 
-NAMES = ["ingest"]
+NAMES = ["ingest", "matching"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="name", help=f"which to run: {', '.join(NAMES)} (default: all)")
-    for name in parser.parse_args().names or NAMES:
-        if name not in NAMES:
-            parser.error(f"there is no benchmark {name!r}; choose from {', '.join(NAMES)}")
-        importlib.import_module(f"benchmarks.{name}").main()
+    parser.add_argument("name", nargs="?", choices=NAMES, help="which to run (default: all); its own options follow")
+    known, rest = parser.parse_known_args()
+    for name in [known.name] if known.name else NAMES:
+        importlib.import_module(f"benchmarks.{name}").main(rest)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def conjunction(random_: random.Random) -> str:
     )
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     random_ = random.Random(1)
     texts = [conjunction(random_) for _ in range(SUBSCRIPTIONS)]
     table = Table(title="Ingest, one core", title_justify="left")

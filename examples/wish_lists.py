@@ -88,7 +88,7 @@ def stream(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--subscriptions", type=int, default=100_000, help="how many wish lists (default 100,000)")
-    parser.add_argument("--events", type=int, default=30, help="how many products to stream (default 30)")
+    parser.add_argument("--events", type=int, default=5_000, help="how many products to stream (default 5,000)")
     parser.add_argument("--engine", default="auto", help="the index's engine (default auto)")
     parser.add_argument("--seed", type=int, default=7, help="another seed, other wishes")
     arguments = parser.parse_args()

@@ -53,5 +53,9 @@ class Engine(Protocol):
     def change(self, removed: Sequence[int], added: Sequence[int], sources: Sequence[Source]) -> None:
         """Takes out and puts in at once: a match sees all of a change or nothing of it."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+
     def match(self, events: EventBatch) -> Hits:
         """May run while another thread changes the engine."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Sequence
 
@@ -29,6 +30,10 @@ class ScanEngine:
                 del self._sources[slot]
                 self._trees.pop(slot, None)
             self._sources.update(zip(added, sources, strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        return sys.getsizeof(self._sources) + sys.getsizeof(self._trees)
 
     def match(self, events: EventBatch) -> Hits:
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -57,6 +58,11 @@ class Catalogue:
 
     def items(self) -> list[tuple[str | int, int]]:
         return list(self._slot_of.items())
+
+    @property
+    def nbytes(self) -> int:
+        objects = len(self._slot_of) * 2 * sys.getsizeof(1 << 40)  # an id and a slot
+        return sys.getsizeof(self._slot_of) + sys.getsizeof(self._sources) + objects + self._column.nbytes
 
     @property
     def next_slot(self) -> int:

@@ -94,6 +94,16 @@ class LiveIndex:
         hits = Hits(hits.offsets, hits.slots[: hits.offsets[-1]])
         return self._decided(hits, events, snapshot) if residual else hits
 
+    @property
+    def nbytes(self) -> int:
+        snapshot = self._snapshot
+        return (
+            sum(block.nbytes for block in snapshot.blocks)
+            + snapshot.died.nbytes
+            + snapshot.flags.nbytes
+            + snapshot.tail.tests.nbytes
+        )
+
     def maintain(self) -> None:
         """Seals and merges as the policy says."""
         with self._writing:

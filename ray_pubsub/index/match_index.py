@@ -82,6 +82,11 @@ class MatchIndex:
     def __repr__(self) -> str:
         return f"MatchIndex({len(self):,} subscriptions, engine={self.engine!r})"
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes the index holds, ids and all; roughly, as Python's own objects are estimated."""
+        return self._catalogue.nbytes + self._matcher.nbytes
+
     def add(self, id: str | int, expression: str) -> None:
         """Adds a subscription; one with the same id is replaced. Raises an ExpressionError that says what is wrong."""
         check_id(id)

@@ -33,6 +33,10 @@ class IdColumn:
     def __len__(self) -> int:
         return self._length
 
+    @property
+    def nbytes(self) -> int:
+        return self._values.nbytes
+
     def append(self, ids: Sequence[str | int]) -> None:
         fresh = ids_of(ids)
         needed = self._length + len(fresh)
