@@ -7,7 +7,7 @@ code 0 (not a string), 1 (no match) or 2 (match): patterns are asked once per di
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,13 @@ class CodeSpace:
     string_ranks: dict[int, dict[str, int]]
     top: NDArray[np.int32]
     """Column → its largest code."""
+    plans: dict[Any, Any] = field(default_factory=dict)
+    """A place for event_codes.py to remember how a layout of events is coded."""
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What the coding kernels read."""
+        return self.base, self.count, self.least, self.start, self.operand_whole, self.operand_rest
 
     @property
     def columns(self) -> int:
@@ -69,8 +76,7 @@ class CodeSpace:
 
     def encode(self, track: NDArray[Any], whole: NDArray[Any], rest: NDArray[Any]) -> NDArray[np.int32]:
         codes = np.empty(len(track), dtype=np.int32)
-        arrays = (self.base, self.count, self.least, self.start, self.operand_whole, self.operand_rest)
-        encode_each(track, whole, rest, *arrays, codes)
+        encode_each(track, whole, rest, *self.arrays, codes)
         return codes
 
 
@@ -222,12 +228,11 @@ def _interval_codes(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The codes that interval tests admit; for opaque ones, something."""
     track = column * np.int32(KINDS) + tests["kind"]
-    arrays = (space.base, space.count, space.least, space.start, space.operand_whole, space.operand_rest)
     bounds = []
     is_string = np.flatnonzero(~is_opaque & (tests["kind"] == Kind.STRING))
     for upper, (side, whole, rest) in enumerate(BOUNDS):
         codes = np.empty(len(track), dtype=np.int32)
-        bound_codes(track, tests[side], tests[whole], tests[rest], *arrays, upper == 1, codes)
+        bound_codes(track, tests[side], tests[whole], tests[rest], *space.arrays, upper == 1, codes)
         if len(is_string):
             chosen = (column[is_string], tests[whole][is_string], tests[side][is_string])
             codes[is_string] = _string_cut_codes(space, vocabulary, *chosen) - upper

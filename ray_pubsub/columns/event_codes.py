@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,12 @@ from ray_pubsub.kernels.cells import order_by_row
 from ray_pubsub.kernels.coding import encode_lanes
 from ray_pubsub.language.patterns import compile_regexp, like_to_regexp
 from ray_pubsub.language.tree import Like, Regexp
-from ray_pubsub.model.event_batch import EventBatch, Lane
+from ray_pubsub.model.event_batch import Cells, EventBatch, Lane, Layout
 from ray_pubsub.model.values import Kind
 
 __all__ = ["EventCodes", "encode_events"]
+
+MOST_PLANS = 1024
 
 
 @dataclass(slots=True, eq=False)
@@ -29,47 +32,72 @@ class EventCodes:
     code: NDArray[np.int32]
 
 
+class LanePlan(NamedTuple):
+    """What coding needs to know of a batch's lanes; events come in few layouts, so it is worked out once per layout and block."""
+
+    column: NDArray[np.int32]
+    """Per lane, -1 if no clause tests the attribute."""
+    track: NDArray[np.int32]
+    """Per lane, -1 if it has none or is of strings."""
+    strings: list[int]
+    """The lanes of strings that some clause tests."""
+    patterns: dict[int, list[tuple[int, Like | Regexp]]]
+    """Lane → the pattern columns of its attribute."""
+
+
 def encode_events(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -> EventCodes:
     """The codes of a batch; what no clause of the block tests is left out."""
-    lane_attribute, lane_kind = _numbered(batch, vocabulary)
-    lane_column = space.columns_of(lane_attribute)
-    lane_track = np.where((lane_column < 0) | (lane_kind == Kind.STRING), -1, lane_column * KINDS + lane_kind).astype(
-        np.int32
-    )
+    layout = batch.layout()
+    plan = space.plans.get(layout)
+    if plan is None:
+        if len(space.plans) >= MOST_PLANS:
+            space.plans.clear()
+        plan = space.plans[layout] = _plan(layout, space, vocabulary)
     cells = batch.cells()
     codes = np.empty(len(cells.rows), dtype=np.int32)
-    arrays = (space.base, space.count, space.least, space.start, space.operand_whole, space.operand_rest)
-    encode_lanes(lane_track, cells.offsets, cells.whole, cells.rest, *arrays, codes)
-    patterned = _patterns_by_attribute(space)
-    extra: list[tuple[int, NDArray[np.int32], NDArray[np.int32]]] = []  # column, rows, codes
-    for number in np.flatnonzero((lane_kind == Kind.STRING) & (lane_column >= 0)).tolist():
-        lane, column = batch.lanes[number], int(lane_column[number])
-        codes[cells.offsets[number] : cells.offsets[number + 1]] = _string_codes(space, column, lane)[lane.whole]
-        for pattern_column, leaf in patterned.get(int(space.attributes[column]), ()):
-            rows = cells.rows[cells.offsets[number] : cells.offsets[number + 1]]
-            extra.append((pattern_column, rows, _pattern_codes(leaf, lane)[lane.whole]))
-    lane_offsets, rows = cells.offsets, cells.rows
-    if extra:
-        lengths = [len(part[1]) for part in extra]
-        lane_column = np.concatenate([lane_column, np.array([part[0] for part in extra], dtype=np.int32)])
-        lane_offsets = np.concatenate([lane_offsets, lane_offsets[-1] + np.cumsum(lengths)])
-        rows = np.concatenate([rows, *(part[1] for part in extra)])
-        codes = np.concatenate([codes, *(part[2] for part in extra)])
+    encode_lanes(plan.track, cells.offsets, cells.whole, cells.rest, *space.arrays, codes)
+    lane_column, lane_offsets, rows = plan.column, cells.offsets, cells.rows
+    for number in plan.strings:
+        lane = batch.lanes[number]
+        codes[lane_offsets[number] : lane_offsets[number + 1]] = _string_codes(space, int(plan.column[number]), lane)[
+            lane.whole
+        ]
+    if plan.patterns:
+        lane_column, lane_offsets, rows, codes = _with_patterns(batch, plan, cells, codes)
     offsets = np.zeros(batch.size + 1, dtype=np.int64)
     column_out, code_out = np.empty(len(rows), dtype=np.int32), np.empty(len(rows), dtype=np.int32)
     used = order_by_row(lane_column, lane_offsets, rows, codes, offsets, column_out, code_out)
     return EventCodes(offsets, column_out[:used], code_out[:used])
 
 
-def _numbered(batch: EventBatch, vocabulary: Vocabulary) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Attribute number (-1: in no subscription) and kind of each lane; found once per batch, not once per block."""
-    known = batch.numbered
-    if known is None or known[0] is not vocabulary or known[1] != len(vocabulary.attributes):
-        attributes = len(vocabulary.attributes)
-        numbers = np.array([vocabulary.attributes.find(lane.attribute) for lane in batch.lanes], dtype=np.int32)
-        kinds = np.array([lane.kind for lane in batch.lanes], dtype=np.int32)
-        known = batch.numbered = (vocabulary, attributes, numbers, kinds)
-    return known[2], known[3]
+def _plan(layout: Layout, space: CodeSpace, vocabulary: Vocabulary) -> LanePlan:
+    attribute = np.array([vocabulary.attributes.find(name) for name, _ in layout], dtype=np.int32)
+    kind = np.array([kind for _, kind in layout], dtype=np.int32)
+    column = space.columns_of(attribute)
+    is_string = kind == Kind.STRING
+    track = np.where((column < 0) | is_string, -1, column * KINDS + kind).astype(np.int32)
+    strings = np.flatnonzero(is_string & (column >= 0)).tolist()
+    by_attribute = _patterns_by_attribute(space)
+    patterns = {lane: by_attribute[int(attribute[lane])] for lane in strings if int(attribute[lane]) in by_attribute}
+    return LanePlan(column, track, strings, patterns)
+
+
+def _with_patterns(
+    batch: EventBatch, plan: LanePlan, cells: Cells, codes: NDArray[np.int32]
+) -> tuple[NDArray[Any], ...]:
+    """More lanes: what each pattern says of each string."""
+    columns, rows, parts = [], [cells.rows], [codes]
+    lengths = []
+    for number, found in plan.patterns.items():
+        lane = batch.lanes[number]
+        for column, leaf in found:
+            columns.append(column)
+            rows.append(cells.rows[cells.offsets[number] : cells.offsets[number + 1]])
+            parts.append(_pattern_codes(leaf, lane)[lane.whole])
+            lengths.append(len(lane))
+    lane_offsets = np.concatenate([cells.offsets, cells.offsets[-1] + np.cumsum(lengths)])
+    lane_column = np.concatenate([plan.column, np.array(columns, dtype=np.int32)])
+    return lane_column, lane_offsets, np.concatenate(rows), np.concatenate(parts)
 
 
 def _string_codes(space: CodeSpace, column: int, lane: Lane) -> NDArray[np.int32]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ray_pubsub.errors import EventError
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN, Kind, Value
 
-__all__ = ["Cells", "EventBatch", "Lane", "split_floats", "split_number"]
+__all__ = ["Cells", "EventBatch", "Lane", "Layout", "split_floats", "split_number"]
 
 
 @dataclass(slots=True, eq=False)
@@ -51,6 +51,10 @@ class Lane:
         return rest if abs(rest) >= 2.0**63 else whole + rest
 
 
+Layout = tuple[tuple[str, int], ...]
+"""Attribute and kind of each lane."""
+
+
 @dataclass(slots=True, eq=False)
 class Cells:
     """All lanes of a batch one after the other: lane i has the cells `offsets[i]:offsets[i + 1]`."""
@@ -72,8 +76,7 @@ class EventBatch:
     positions: NDArray[np.int64] | None = None
     """The input position of each good event; None if all were good."""
     errors: list[EventError] = field(default_factory=list)
-    numbered: Any = None
-    """A place for the index to remember its numbers for the lanes' attributes."""
+    _layout: Layout | None = None
     _cells: Cells | None = None
 
     @property
@@ -84,6 +87,12 @@ class EventBatch:
     @property
     def input_size(self) -> int:
         return len(self.input_ids)
+
+    def layout(self) -> Layout:
+        """Which attributes and kinds the lanes are of."""
+        if self._layout is None:
+            self._layout = tuple([(lane.attribute, int(lane.kind)) for lane in self.lanes])
+        return self._layout
 
     def cells(self) -> Cells:
         """The lanes joined, for kernels that go over all of them; joined once."""
