@@ -8,7 +8,7 @@ moved under a reader's feet. When to merge is merge_policy.py's decision.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,8 +50,16 @@ class Snapshot(NamedTuple):
 class LiveIndex:
     """Clauses of all subscriptions, in blocks and a tail."""
 
-    def __init__(self, limits: Limits, policy: MergePolicy | None = None) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        policy: MergePolicy | None = None,
+        build: Callable[[ClauseTable, Vocabulary], Segment] = build_segment,
+    ) -> None:
+        """`build` makes a segment of clauses: that is the choice of engine."""
         self.policy = policy or MergePolicy()
+        self._build = build
+        self._removed = 0
         self._vocabulary = Vocabulary()
         self._compiler = Compiler(self._vocabulary, limits)
         self._writing = threading.RLock()
@@ -74,14 +82,20 @@ class LiveIndex:
             if len(added) > self.policy.tail_clauses:
                 table = self._bulk_table(added, sources, flags, fresh)
                 if table.count:
-                    blocks = (*blocks, build_segment(table, self._vocabulary))
+                    blocks = (*blocks, self._build(table, self._vocabulary))
             else:
                 for slot, source in zip(added, sources, strict=True):
                     self._append(self._compiler.table, slot, source, flags, fresh)
             died[list(removed)] = version
             residual = {**snapshot.residual, **fresh} if fresh else snapshot.residual
             self._snapshot = Snapshot(version, blocks, TailView.of(self._compiler.table), died, flags, residual)
-            self.maintain()
+            self._removed += len(removed)
+            if (
+                len(blocks) > len(snapshot.blocks)
+                or self._compiler.table.count >= self.policy.tail_clauses
+                or self._removed >= self.policy.removals_until_a_look(sum(map(len, blocks)))
+            ):
+                self.maintain()
 
     def match(self, events: EventBatch) -> Hits:
         snapshot = self._snapshot
@@ -108,6 +122,7 @@ class LiveIndex:
         """Seals and merges as the policy says."""
         with self._writing:
             snapshot = self._snapshot
+            self._removed = 0
             if snapshot.tail.clauses >= self.policy.tail_clauses:
                 self._seal()
             while chosen := self.policy.choose(*self._sizes()):
@@ -129,7 +144,7 @@ class LiveIndex:
     def _seal(self) -> None:
         """The tail becomes a block and a new tail begins."""
         snapshot = self._snapshot
-        block = build_segment(snapshot.tail.frozen(), self._vocabulary)
+        block = self._build(snapshot.tail.frozen(), self._vocabulary)
         self._compiler.start_table()
         self._snapshot = snapshot._replace(blocks=(*snapshot.blocks, block), tail=TailView.of(self._compiler.table))
 
@@ -139,7 +154,7 @@ class LiveIndex:
         kept = [snapshot.died[block.owners] > snapshot.version for block in blocks]
         table = join_tables([block.table() for block in blocks], kept)
         others = tuple(block for number, block in enumerate(snapshot.blocks) if number not in chosen)
-        merged = (build_segment(table, self._vocabulary),) if table.count else ()
+        merged = (self._build(table, self._vocabulary),) if table.count else ()
         residual = {
             slot: source for slot, source in snapshot.residual.items() if snapshot.died[slot] > snapshot.version
         }

@@ -33,6 +33,10 @@ class MergePolicy:
                 return [number]
         return []
 
+    def removals_until_a_look(self, clauses: int) -> int:
+        """Counting the dead takes time in proportion to the clauses, so it is not done after every removal."""
+        return max(self.tail_clauses, int(self.dead_part * clauses / 4))
+
     def _tier(self, size: int) -> int:
         tier, limit = 0, self.tail_clauses
         while size > limit:
