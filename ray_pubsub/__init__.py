@@ -7,6 +7,8 @@
 ['s1']
 """
 
+from importlib.metadata import version
+
 from ray_pubsub import errors
 from ray_pubsub.errors import RayPubSubError
 from ray_pubsub.index.match_index import AddReport, MatchIndex
@@ -14,3 +16,5 @@ from ray_pubsub.model.match_batch import MatchBatch
 from ray_pubsub.settings import Limits
 
 __all__ = ["AddReport", "Limits", "MatchBatch", "MatchIndex", "RayPubSubError", "errors"]
+
+__version__ = version("ray-pubsub")

@@ -90,7 +90,7 @@ class ExpressionLimitError(ExpressionError):
         self.allowed = allowed
         self.found = found
         super().__init__(
-            f"the expression's {limit.replace('_', ' ')} is {found:,}, the limit is {allowed:,}; "
+            f"the expression has a {limit.replace('_', ' ')} of {found:,}, the limit is {allowed:,}; "
             f"split the subscription or raise Limits.{limit}"
         )
 
@@ -134,7 +134,7 @@ class RejectedSubscriptionsError(RayPubSubError):
         self.rejections = rejections
         shown = "\n".join(str(rejection) for rejection in rejections[:10])
         more = f"\n… and {len(rejections) - 10} more in .rejections" if len(rejections) > 10 else ""
-        super().__init__(f"{len(rejections)} of the subscriptions are bad, so none was added:\n{shown}{more}")
+        super().__init__(f"none was added because of {len(rejections)} bad subscriptions:\n{shown}{more}")
 
 
 class EventError(RayPubSubError):
@@ -181,7 +181,13 @@ class IndexFileError(RayPubSubError):
 
 def shortened(text: str, longest: int = 10 * SHOWN_CHARACTERS) -> str:
     """The text, or its beginning: an error about a megabyte is read by a person too."""
-    return text if len(text) <= longest else text[:longest] + "…"
+    text = text if len(text) <= longest else text[:longest] + "…"
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    """The text with lone surrogates written out: printing an error must not be an error."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def point_at(text: str, position: int) -> str:
@@ -195,6 +201,7 @@ def point_at(text: str, position: int) -> str:
         head, tail = ("…" if first else ""), ("…" if first + 2 * SHOWN_CHARACTERS < len(line) else "")
         line = head + line[first : first + 2 * SHOWN_CHARACTERS] + tail
         column += len(head) - first
+    line = printable(line)
     # A tab or a control character would move the caret away from its place.
     line = "".join(" " if character < " " else character for character in line)
     return f"  {line}\n  {' ' * column}^"

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from ray_pubsub.model.dict_events import flatten
 from ray_pubsub.model.events import read_events
 from ray_pubsub.model.match_batch import MatchBatch
 from ray_pubsub.settings import Limits
+
+if TYPE_CHECKING:
+    from ray_pubsub.index.storage import SavedIndex
 
 __all__ = ["AddReport", "MatchIndex"]
 
@@ -64,6 +67,8 @@ class MatchIndex:
             )
         self.engine = engine
         self.limits = limits or Limits()
+        if not isinstance(self.limits, Limits):
+            raise SettingError("limits", f"must be a ray_pubsub.Limits, not {type(limits).__name__}")
         self._shapes = ShapeCache(self.limits)
         self._catalogue = Catalogue()
         self._matcher = ENGINES[engine](self.limits)
@@ -95,7 +100,7 @@ class MatchIndex:
     def add_many(self, ids: Iterable[str | int], expressions: Iterable[str], *, atomic: bool = False) -> AddReport:
         """Adds many at once. The bad ones are in the report and the good ones are added; with `atomic=True` a single bad
         one raises RejectedSubscriptionsError, which lists all of them, and nothing is added."""
-        ids, expressions = list(ids), list(expressions)
+        ids, expressions = _listed("ids", ids), _listed("expressions", expressions)
         if len(ids) != len(expressions):
             raise SettingError("add_many", f"{len(ids)} ids but {len(expressions)} expressions")
         good: list[str | int] = []
@@ -186,16 +191,19 @@ class MatchIndex:
         """Writes the index to a file, all or nothing: a crash leaves the old file or the new one."""
         from ray_pubsub.index.storage import save
 
-        with self._writing:
-            items = [(identity, slot, self._catalogue.source(slot)) for identity, slot in self._catalogue.items()]
-        save(path, self.engine, self.limits, items)
+        save(path, self.engine, self.limits, self._items())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, engine: str | None = None) -> MatchIndex:
         """The index of a file that `save` wrote; `engine` overrides the one it was saved with. Raises IndexFileError."""
-        from ray_pubsub.index.storage import ids_and_texts, load
+        from ray_pubsub.index.storage import load
 
-        saved = load(path)
+        return cls._of(load(path), engine)
+
+    @classmethod
+    def _of(cls, saved: SavedIndex, engine: str | None = None) -> MatchIndex:
+        from ray_pubsub.index.storage import ids_and_texts
+
         index = cls(engine or saved.engine, limits=saved.limits)
         for section in saved.sections:
             if "text" in section.column_names:
@@ -203,6 +211,16 @@ class MatchIndex:
             else:
                 index.add_predicates(section, atomic=True)
         return index
+
+    def __reduce__(self) -> Any:
+        """Pickles as the bytes of its file, so that an index can be sent to another process."""
+        from ray_pubsub.index.storage import dump
+
+        return _unpickled, (dump(self.engine, self.limits, self._items()),)
+
+    def _items(self) -> list[tuple[str | int, int, Source]]:
+        with self._writing:
+            return [(identity, slot, self._catalogue.source(slot)) for identity, slot in self._catalogue.items()]
 
     def _find(self, id: str | int) -> tuple[int, Source]:
         with self._writing:
@@ -222,6 +240,18 @@ class MatchIndex:
     def _put(self, ids: Sequence[str | int], sources: Sequence[Source]) -> None:
         with self._writing:
             self._matcher.change(*self._catalogue.add(ids, sources))
+
+
+def _unpickled(content: bytes) -> MatchIndex:
+    from ray_pubsub.index.storage import read
+
+    return MatchIndex._of(read("pickle", content))
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    if isinstance(values, str | bytes | Mapping):
+        raise SettingError(name, f"must be a list or a column, not one {type(values).__name__}")
+    return values.to_pylist() if hasattr(values, "to_pylist") else list(values)
 
 
 def _columns(table: Any) -> dict[str, list[Any]]:

@@ -178,6 +178,9 @@ def _checked(table: Any) -> Any:
                 "missing; predicates have the columns id, attribute, low, high and, if wanted, low_closed, high_closed"
             )
             raise TableError(column, reason)
+    for name in table.column_names:
+        if name.startswith(("low", "high")) and name not in COLUMNS:
+            raise TableError(name, f"is not known; the columns are {', '.join(COLUMNS)}")
     columns = {name: _plain(table.column(name)) for name in COLUMNS if name in table.column_names}
     for name in ("id", "attribute"):
         if columns[name].null_count:

@@ -28,7 +28,7 @@ from ray_pubsub.errors import IndexFileError
 from ray_pubsub.index.predicate_table import PredicateTable
 from ray_pubsub.settings import Limits
 
-__all__ = ["SavedIndex", "ids_and_texts", "load", "save"]
+__all__ = ["SavedIndex", "dump", "ids_and_texts", "load", "read", "save"]
 
 MAGIC = b"ray-pubsub\r\n"
 VERSION = 1
@@ -45,8 +45,8 @@ class SavedIndex:
     """Arrow tables in the order the subscriptions were added; one with a column `text` is expressions, else intervals."""
 
 
-def save(path: str | os.PathLike[str], engine: str, limits: Limits, items: list[tuple[str | int, int, Source]]) -> None:
-    """Writes beside the target, then renames: no reader ever sees half a file."""
+def dump(engine: str, limits: Limits, items: list[tuple[str | int, int, Source]]) -> bytes:
+    """The content of the file."""
     sections = [_pack(table) for table in _tables(items)]
     header = msgpack.packb(
         {
@@ -56,18 +56,22 @@ def save(path: str | os.PathLike[str], engine: str, limits: Limits, items: list[
         }
     )
     start = PREFIX.pack(MAGIC, VERSION, len(header)) + header
+    return b"".join([start, CHECKSUM.pack(xxhash.xxh3_64_intdigest(start)), *sections])
+
+
+def save(path: str | os.PathLike[str], engine: str, limits: Limits, items: list[tuple[str | int, int, Source]]) -> None:
+    """Writes beside the target, then renames: no reader ever sees half a file."""
     target = Path(path)
     partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:
-            file.write(start)
-            file.write(CHECKSUM.pack(xxhash.xxh3_64_intdigest(start)))
-            for section in sections:
-                file.write(section)
+            file.write(dump(engine, limits, items))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)
         _sync_folder(target.parent)
+    except OSError as error:
+        raise IndexFileError(os.fspath(path), f"cannot be written: {error.strerror}") from error
     finally:
         partial.unlink(missing_ok=True)
 
@@ -79,6 +83,11 @@ def load(path: str | os.PathLike[str]) -> SavedIndex:
         content = Path(path).read_bytes()
     except OSError as error:
         raise IndexFileError(name, f"cannot be read: {error.strerror}") from None
+    return read(name, content)
+
+
+def read(name: str, content: bytes) -> SavedIndex:
+    """Checks a content that `dump` made."""
     if len(content) < PREFIX.size or not content.startswith(MAGIC):
         raise IndexFileError(name, "is not a saved ray-pubsub index")
     _, version, header_length = PREFIX.unpack_from(content)

@@ -129,7 +129,8 @@ class TreeBuilder(Transformer[Token, Any]):
         if not isinstance(right, Operand):
             raise ExpressionTypeError(
                 f"{words.write_name(left[1])} {operator} {words.write_name(right[1])}",
-                "two attributes are compared; an attribute can only be compared with a constant",
+                "two attributes are compared, but an attribute can only be compared with a constant "
+                "(a string constant stands in single quotes: 'text')",
             )
         return _leaf(left, lambda name: Comparison(name, operator, right))
 

@@ -15,6 +15,7 @@ from typing import Any
 from ray_pubsub.errors import ExpressionError
 from ray_pubsub.language import words
 from ray_pubsub.language.parser import check_operand, parse
+from ray_pubsub.language.size import check_size
 from ray_pubsub.language.tree import (
     And,
     Between,
@@ -88,6 +89,8 @@ class ShapeCache:
         """The parsed expression; raises an ExpressionError."""
         if not isinstance(text, str) or len(text) > self._limits.text_length:
             parse(text, self._limits)  # raises
+        if len(text) > self._limits.word_length:
+            check_size(text, self._limits)  # a long constant in a known shape would pass unseen
         key, constants = _cut(text)
         shape = self._shapes.get(key)
         if shape is not None:

@@ -10,8 +10,8 @@ from ray_pubsub.settings import Limits
 __all__ = ["check_size"]
 
 QUOTED = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`""")
-JOINT = re.compile(r"\b(?:and|or)\b", re.IGNORECASE)
-NEGATIONS = re.compile(r"(?:\bnot\b[\s(]*)+", re.IGNORECASE)
+JOINT = re.compile(r"(?<![\w$.])(?:and|or)(?![\w$.])", re.IGNORECASE)
+NEGATIONS = re.compile(r"(?:(?<![\w$.])not(?![\w$.])[\s(]*)+", re.IGNORECASE)
 NEGATION = re.compile(r"\bnot\b", re.IGNORECASE)
 BRACKET = re.compile(r"[()]")
 LIST = re.compile(r"\([^()]*\)")
@@ -27,7 +27,9 @@ def check_size(text: str, limits: Limits) -> None:
         and text.count("(") <= limits.nesting_depth
     ):
         return
-    bare = QUOTED.sub("''", text)
+    bare = QUOTED.sub(" ", text)
+    if any(quote in bare for quote in "'\"`"):
+        return  # a quote that is not closed: the parser shows where
     _refuse("word_length", max(map(len, WORD.findall(bare)), default=0), limits.word_length)
     # Of the words and/or, at most every second belongs to a `between`.
     _refuse("leaves", sum(1 for _ in JOINT.finditer(bare)) // 2, limits.leaves)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ray_pubsub.language.patterns import like_shape, prefix_successor
 from ray_pubsub.language.tree import Between, BooleanAttribute, Comparison, In, IsNull, Like, Regexp, Tree
-from ray_pubsub.model.values import Kind, Value
+from ray_pubsub.model.values import INT64_MAX, Kind, Value
 
 __all__ = [
     "ANYTHING",
@@ -234,9 +234,13 @@ def _two_valued(cuts: Cuts) -> Cuts:
     return _points([value for value, member in zip((False, True), inside, strict=True) if member])
 
 
+def _next_step(cut: Cut) -> Cut:
+    return ABOVE_ALL if cut[1] == INT64_MAX else (0, cut[1] + 1, 0)
+
+
 def _whole_steps(cuts: Cuts) -> Cuts:
     """Timestamps are whole microseconds: just after t is just before t + 1."""
-    stepped = [(0, cut[1] + 1, 0) if len(cut) == 3 and cut[2] == 1 else cut for cut in cuts]
+    stepped = [_next_step(cut) if len(cut) == 3 and cut[2] == 1 else cut for cut in cuts]
     kept: list[Cut] = []
     for enter, leave in zip(stepped[::2], stepped[1::2], strict=True):
         if kept and kept[-1] == enter:

@@ -85,25 +85,28 @@ def _moment(text: str, with_time: bool) -> int:
     try:
         if found is None:
             raise ValueError("write it as YYYY-MM-DD or YYYY-MM-DD HH:MM:SS[.ffffff][+HH:MM]")
-        # numpy's calendar goes as far as 64 bits of microseconds do, Python's ends with the year 9999.
-        day, moment = (
-            np.datetime64(found["date"], "us"),
-            np.datetime64(f"{found['date']}T{found['time'] or '00:00'}", "us"),
-        )
-        if not with_time:
-            return int(day.astype(np.int64))
-        zone = found["zone"] or "Z"
-        if zone.upper() in ("Z", "UTC"):
-            return int(moment.astype(np.int64))
-        digits = zone[1:].replace(":", "").ljust(4, "0")
-        hours, minutes = int(digits[:2]), int(digits[2:])
-        if hours > 23 or minutes > 59:
-            raise ValueError(f"there is no zone {zone}")
-        offset = (hours * 60 + minutes) * 60_000_000
-        return int(moment.astype(np.int64)) - (offset if zone[0] == "+" else -offset)
+        # numpy's calendar goes as far as 64 bits of microseconds do, Python's ends with the year 9999. Days and time of day
+        # are added in Python, since numpy would wrap around.
+        moment = int(np.datetime64(found["date"], "D").astype(np.int64)) * 86_400_000_000
+        if with_time:
+            moment += int(np.datetime64(f"1970-01-01T{found['time'] or '00:00'}", "us").astype(np.int64))
+            moment -= _zone_offset(found["zone"] or "Z")
+        if not INT64_MIN < moment <= INT64_MAX:
+            raise ValueError("it is beyond 64 bits of microseconds")
+        return moment
     except (ValueError, OverflowError) as error:
         reason = str(error).partition(" in datetime string")[0]
         raise BadConstant(f"{text} is not a timestamp: {reason[:1].lower()}{reason[1:]}") from None
+
+
+def _zone_offset(zone: str) -> int:
+    if zone.upper() in ("Z", "UTC"):
+        return 0
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    hours, minutes = int(digits[:2]), int(digits[2:])
+    if hours > 23 or minutes > 59:
+        raise ValueError(f"there is no zone {zone}")
+    return (hours * 60 + minutes) * (60_000_000 if zone[0] == "+" else -60_000_000)
 
 
 def read_special(text: str) -> float:

@@ -110,7 +110,7 @@ def _read_array(reader: _Reader, name: str, array: Any, rows: NDArray[np.int32] 
     if pa.types.is_floating(kind):
         return _read_floats(reader, name, array, rows)
     if not _is_plain(kind):
-        reason = f"a column of type {kind} is not a number, string, boolean or timestamp"
+        reason = f"a column of type {kind} is not a number, string, boolean or timestamp; leave it out"
         return _reject_where(reader, name, rows, _numpy(array.is_valid()), reason)
     array, rows = _present(array, rows)
     if pa.types.is_decimal(kind):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.errors import EventError
+from ray_pubsub.errors import EventError, TableError
 
 __all__ = ["MatchBatch"]
 
@@ -32,6 +33,7 @@ class MatchBatch:
 
     def __getitem__(self, event: int) -> list[Any]:
         """The ids of the subscriptions that match the event at this position."""
+        event = operator.index(event)
         if not -len(self.event_ids) <= event < len(self.event_ids):
             raise IndexError(f"event {event} of {len(self.event_ids)}")
         event %= len(self.event_ids)
@@ -47,17 +49,26 @@ class MatchBatch:
         return zip(self._event_column().tolist(), self.subscription_ids.tolist(), strict=True)
 
     def to_arrow(self) -> Any:
-        """A pyarrow Table: event_id, subscription_id and, if there are any, priority."""
+        """A pyarrow Table: event_id, subscription_id and, if there are any, priority. A column of Arrow has one type, so ids of
+        both str and int raise a TableError: 5 and "5" would become one."""
         import pyarrow as pa
 
-        columns = {"event_id": _arrow(self._event_column()), "subscription_id": _arrow(self.subscription_ids)}
+        columns = {
+            "event_id": _arrow("event_id", self._event_column()),
+            "subscription_id": _arrow("subscription_id", self.subscription_ids),
+        }
         if self.priorities is not None:
-            columns["priority"] = _arrow(np.repeat(self.priorities, self.counts()))
+            columns["priority"] = _arrow("priority", np.repeat(self.priorities, self.counts()))
         return pa.table(columns)
 
     def to_pandas(self) -> Any:
-        """The same as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()
+        """The same as a pandas DataFrame, which may hold ids of str and int side by side."""
+        import pandas as pd
+
+        columns = {"event_id": self._event_column(), "subscription_id": self.subscription_ids}
+        if self.priorities is not None:
+            columns["priority"] = np.repeat(self.priorities, self.counts())
+        return pd.DataFrame(columns)
 
     def _event_column(self) -> NDArray[Any]:
         column: NDArray[Any] = np.repeat(self.event_ids, self.counts())
@@ -68,8 +79,7 @@ class MatchBatch:
         return f"MatchBatch({len(self)} matches of {len(self.event_ids)} events{bad})"
 
 
-def _arrow(column: NDArray[Any]) -> Any:
-    """Ids of one type keep it; a mixture of str and int becomes text, since Arrow columns have one type."""
+def _arrow(name: str, column: NDArray[Any]) -> Any:
     import pyarrow as pa
 
     if column.dtype != object:
@@ -77,4 +87,8 @@ def _arrow(column: NDArray[Any]) -> Any:
     types = {type(identity) for identity in column.tolist()}
     if types == {int}:
         return pa.array(column.tolist(), pa.int64())
-    return pa.array([str(identity) for identity in column.tolist()], pa.string())
+    if not types <= {str}:
+        raise TableError(
+            name, "has ids of both str and int, which one Arrow column cannot tell apart; use to_pandas or pairs"
+        )
+    return pa.array(column.tolist(), pa.string())

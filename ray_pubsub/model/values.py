@@ -60,8 +60,11 @@ def microseconds(moment: datetime.datetime) -> int:
 
 def show_microseconds(count: int) -> str:
     """The timestamp as text, UTC; times beyond the calendar of Python's datetime are shown as numpy shows them."""
-    text = str(np.datetime64(count, "us")).replace("T", " ")
-    return text.removesuffix(".000000")
+    text = str(np.datetime64(count, "us")).replace("T", " ").removesuffix(".000000")
+    if text[0] != "-":
+        return text
+    year, dash, rest = text[1:].partition("-")
+    return f"-{int(year):04}{dash}{rest}"
 
 
 def _read_int(raw: int) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import pickle
 import re
 import struct
 from collections.abc import Callable, Iterator
@@ -317,7 +318,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     index.add("old", "x = 1")
     index.save(tmp_path / "index")
     index.add("new", "x = 2")
-    with files_of_at_most(100), pytest.raises(OSError):
+    with files_of_at_most(100), pytest.raises(IndexFileError):
         index.save(tmp_path / "index")
     assert list(MatchIndex.load(tmp_path / "index")) == ["old"]
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
@@ -335,14 +336,14 @@ def test_a_failing_last_step_leaves_the_old_file(
     index.add("new", "x = 2")
     with monkeypatch.context() as patched:
         fail(patched)
-        with pytest.raises(OSError):
+        with pytest.raises(IndexFileError):
             index.save(tmp_path / "index")
     assert list(MatchIndex.load(tmp_path / "index")) == ["old"]
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(IndexFileError):
         MatchIndex().save(tmp_path / "missing" / "index")
 
 
@@ -353,3 +354,11 @@ def test_a_shorter_index_over_a_longer_one(tmp_path: Path) -> None:
     index.remove_many(range(1, 500))
     index.save(tmp_path / "index")
     assert list(MatchIndex.load(tmp_path / "index")) == [0]
+
+
+def test_an_index_pickles_as_its_file() -> None:
+    index = MatchIndex("scan", limits=Limits(leaves=7))
+    index.add_many(["a", 1], ["x > 0", "x > 1"])
+    copy = pickle.loads(pickle.dumps(index))
+    assert (copy.engine, copy.limits, list(copy)) == (index.engine, index.limits, ["a", 1])
+    assert copy.match({"x": 1}) == ["a"]

@@ -92,6 +92,14 @@ def test_a_syntax_error_points_at_the_place(marked: str, found: str, words: str)
     assert_caret_under_the_place(error)
 
 
+@pytest.mark.parametrize("content", ["a" * 2000, "(" * 200, "it and " * 30_000], ids=["a word", "parentheses", "words"])
+def test_a_string_that_is_not_closed_is_the_error_however_long_it_is(content: str) -> None:
+    error = error_of(f"x = 1 and s = '{content}")
+    assert isinstance(error, ExpressionSyntaxError)
+    assert error.position == 14
+    assert "a string that is not closed" in str(error)
+
+
 def assert_caret_under_the_place(error: ExpressionSyntaxError) -> None:
     _, line, caret, *_ = str(error).split("\n")
     assert caret.strip() == "^"

@@ -61,6 +61,14 @@ def test_what_does_not_nest_is_not_counted(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["x$and$or$and$or = 1", "`and or and or` = 1", "s = ' and or and or '", "x between 1 and 2", "ändern$or$or$or$or"],
+)
+def test_keywords_inside_names_and_strings_are_not_counted(text: str) -> None:
+    parse(text, Limits(leaves=1))
+
+
+@pytest.mark.parametrize(
     ("text", "limits"),
     [("1 in (1, 2, 3)", Limits(set_size=2)), ("'abc' like 'abc'", Limits(pattern_length=2))],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -200,15 +201,33 @@ def test_an_explosion_is_kept_as_a_conjunction_of_disjunctions(pairs: int) -> No
     assert not form.holds(flatten({**event, "a0": 2}))
 
 
-def test_the_last_moment_can_be_printed() -> None:
-    text = "t = timestamp '9999-12-31 23:59:59.999999'"
-    form = normal(text)
+@pytest.mark.parametrize("moment", ["9999-12-31 23:59:59.999999", "294247-01-10 04:00:54.775807"])
+def test_the_last_moment_can_be_printed(moment: str) -> None:
+    form = normal(f"t <= timestamp '{moment}'")
     assert normal(write(form.tree())) == form
 
 
 def test_what_is_within_the_limit_is_multiplied_out() -> None:
     assert len(normal(every_choice(6), Limits(clauses=64)).clauses) == 64
     assert normal(every_choice(6), Limits(clauses=63)).clauses is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(a and b and c or d) and (e or f) and (g or h) and (i or j)",
+        "(a and b or c and d) and (e or f) and (g or h) and (i or j)",
+        "not ((a or b or c) and d or e and f or g and h or i and j)",
+        "(a and (b or c and d) or e) and (f or g) and (h or i) and (a or not j)",
+    ],
+)
+def test_a_conjunction_of_disjunctions_holds_exactly_when_the_expression_is_true(text: str) -> None:
+    tree = parse(text)
+    form = normalize(tree, TIGHT)
+    assert form.clauses is None
+    for values in itertools.product([False, True], repeat=10):
+        event = flatten(dict(zip("abcdefghij", values, strict=True)))
+        assert form.holds(event) is truth(tree, event)
 
 
 def test_explosions_inside_explosions_stay_small() -> None:

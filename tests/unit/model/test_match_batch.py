@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from ray_pubsub import MatchBatch, MatchIndex
+from ray_pubsub.errors import TableError
 
 
 def index_of(**expressions: str) -> MatchIndex:
@@ -89,9 +90,8 @@ def test_priorities_are_repeated_for_each_match() -> None:
     [
         ([1, 2], pa.array([1, 2], pa.int64())),
         (["a", "b"], pa.array(["a", "b"], pa.string())),
-        ([1, "1"], pa.array(["1", "1"], pa.string())),
     ],
-    ids=["ints", "strings", "mixed"],
+    ids=["ints", "strings"],
 )
 def test_ids_of_one_type_keep_it_in_arrow(ids: list[Any], column: pa.Array) -> None:
     index = MatchIndex()
@@ -99,6 +99,15 @@ def test_ids_of_one_type_keep_it_in_arrow(ids: list[Any], column: pa.Array) -> N
     batch = index.match_many([{}])
     assert [(type(identity), identity) for identity in batch[0]] == [(type(identity), identity) for identity in ids]
     assert batch.to_arrow().column("subscription_id").combine_chunks() == column
+
+
+def test_ids_of_two_types_are_never_made_one() -> None:
+    index = MatchIndex()
+    index.add_many([1, "1"], ["true", "true"])
+    batch = index.match_many([{}])
+    assert batch.to_pandas()["subscription_id"].tolist() == [1, "1"]
+    with pytest.raises(TableError, match="both str and int"):
+        batch.to_arrow()
 
 
 def test_matched_ints_are_ints_in_arrow_although_others_are_strings() -> None:
