@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ray_pubsub.engines.contract import Engine, Source
+from ray_pubsub.engines.dexin import DexinSegment
+from ray_pubsub.engines.rein import ReinSegment
 from ray_pubsub.engines.scan import ScanEngine
 from ray_pubsub.errors import (
     RayPubSubError,
@@ -34,7 +36,13 @@ if TYPE_CHECKING:
 
 __all__ = ["AddReport", "MatchIndex"]
 
-ENGINES: dict[str, Callable[[Limits], Engine]] = {"auto": LiveIndex, "scan": lambda limits: ScanEngine()}
+ENGINES: dict[str, Callable[[Limits], Engine]] = {
+    "auto": LiveIndex,
+    "dexin": lambda limits: LiveIndex(limits, build=DexinSegment),
+    "rein": lambda limits: LiveIndex(limits, build=ReinSegment),
+    "scan": lambda limits: ScanEngine(),
+}
+"""Name → what makes the engine. All but `scan` are the live index; they differ in the segments it builds."""
 
 
 @dataclass(frozen=True, slots=True)

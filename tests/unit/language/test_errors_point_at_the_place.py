@@ -157,7 +157,7 @@ SENSE = [
     ("t = timestamp 'noon'", "t = ", "YYYY-MM-DD"),
     ("t = date '2024-02-30'", "t = ", "day out of range"),
     ("t > timestamp '2024-05-01 25:00:00'", "t > ", "hours out of range"),
-    ("s = '\ud800'", "s = '\ud800'", "lone surrogate"),
+    ("s = '\ud800'", "s = '\\ud800'", "lone surrogate"),
     ("s like 'a' escape 'bc'", "escape 'bc'", "one character"),
     ("s like 'a!' escape '!'", "s like 'a!' escape '!'", "ends with its escape character"),
     ("s regexp '['", "s regexp '['", "missing ]"),

@@ -1,0 +1,190 @@
+"""DEXIN (Fan, Liu, Tang; FGCS 2016): dynamic exclusive and inclusive methods, one attribute after the other.
+
+Section 3.3: per attribute the low and the high bounds, sorted, in slots. The exclusive method (Algorithm 1) removes the clauses whose
+low bound is above the event's value or whose high bound is below; the inclusive method (Algorithm 2) looks at the clauses still left.
+Section 3.4: each event gets a pipeline of attributes (Algorithm 3), planned by the cost model (engines/dexin_plan.py).
+
+What is different here, and why:
+
+- Boundary types (section 3.2) are gone: an open bound is the closed bound of the code next to it (columns/coding.py), so Rules 1 and 3
+  become `low > code` and `high < code`.
+- RB-trees became runs sorted once, since segments are immutable; the hash map with a linked list, which held the partial result, became
+  a bit set and, for the inclusive method, a list of the survivors.
+- The inclusive method goes clause by clause through the tests a clause has, in their own order. It makes the comparisons of Algorithm
+  2 on all remaining attributes, but meets a clause's memory once.
+- Formula (3) takes the slot the value falls in as excluded on both sides. Here it counts by half, and not at all if the slot is one
+  code wide: equality tests would all be counted as excluded twice.
+- `cache`: GEM's caches (its section II.G) on DEXIN's boundaries, for all attributes of the exclusive part and not the first alone. 0 gives
+  the plain Algorithm 1. Lists of few boundaries have no caches, so memory grows with the tests, not with columns times clauses.
+
+`exclusive_only` and `inclusive_only` are section 4.4's (Fig. 17).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.coding import CodedTests
+from ray_pubsub.columns.event_codes import EventCodes
+from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.engines.coded_segment import BLOCK, CodedSegment
+from ray_pubsub.engines.dexin_plan import Floats, Plan, cached_cost, first_fit, removal_costs
+from ray_pubsub.kernels.boundaries import (
+    Caches,
+    Rows,
+    fill_caches,
+    match_pipeline,
+    merge_tests,
+    place_caches,
+    sort_slots,
+)
+from ray_pubsub.kernels.bucket_lists import WORD, BucketList, Grid, bucket_grid, bucket_list
+
+__all__ = ["DexinSegment"]
+
+SLOTS = 1500
+"""τ of Table 1."""
+SHARE = 16
+"""Bounds per slot at least, so that a rarely tested attribute has few slots."""
+PLANNED = 1 << 20
+"""Cells of a plan made at once (events times columns)."""
+
+
+class DexinSegment(CodedSegment):
+    """Immutable. `match` may run in several threads at once: scratch is per thread."""
+
+    def __init__(
+        self,
+        table: ClauseTable,
+        vocabulary: Vocabulary,
+        *,
+        cache: int = 64,
+        exclusive_only: bool = False,
+        inclusive_only: bool = False,
+        block: int = BLOCK,
+    ) -> None:
+        """`cache`: ω, cached bit sets for each attribute that all clauses test."""
+        assert block <= BLOCK, "a clause's number within its block fits 16 bits"
+        assert not (exclusive_only and inclusive_only)
+        self._omega = cache
+        self._only = int(exclusive_only) - int(inclusive_only)
+        self._block = block
+        self._scratch = threading.local()
+        super().__init__(table, vocabulary)
+
+    def _build(self, coded: CodedTests) -> None:
+        top, count, block = coded.space.top, len(coded.offsets) - 1, self._block
+        tests = len(coded.column)
+        offsets = np.zeros(count + 1, np.int64)
+        parts = [np.empty(tests, np.int32) for _ in range(3)]
+        seen = np.full(len(top), -1, np.int64)
+        used = merge_tests(coded.offsets, coded.column, coded.low, coded.high, top, seen, offsets, *parts)
+        column, low, high = (part[:used] for part in parts)
+        self._rows = Rows(offsets.astype(np.uint32), np.stack([column, low, high], axis=1).reshape(-1))
+        blocks = max(1, -(-count // block))
+        self._grid = Grid(*bucket_grid(column, top, blocks, SLOTS, SHARE))
+        self._lists = tuple(
+            BucketList(*bucket_list(offsets, column, bound, free, block, self._grid))
+            for bound, free in ((low, np.zeros_like(top)), (high, top))
+        )
+        for bounds in self._lists:
+            sort_slots(bounds)
+        begins = (np.arange(blocks)[:, None] * self._grid.first[-1] + self._grid.first[:-1]).reshape(-1)
+        # Where the list of each block and column begins; behind the last, where it ends.
+        firsts = [np.append(bounds.starts[begins], len(bounds.ids)) for bounds in self._lists]
+        first, at_low, at_high, word, words = place_caches(count, block, len(top), self._omega, *firsts, *self._lists)
+        self._caches = Caches(first, at_low, at_high, word, np.empty(words, np.uint64))
+        fill_caches(count, block, len(top), *firsts, *self._lists, self._caches, self._bits())
+        self._count_excluded(np.bincount(column, minlength=len(top)))
+
+    def _count_excluded(self, tests: NDArray[np.int64]) -> None:
+        """The counters behind formula (3): per slot, the part of all clauses that a value in it excludes."""
+        clauses, cells = max(1, len(self)), int(self._grid.first[-1])
+        low, high = (
+            np.diff(part.starts).reshape(-1, cells).sum(axis=0) if cells else np.zeros(0) for part in self._lists
+        )
+        column = np.repeat(np.arange(len(tests)), np.diff(self._grid.first))
+        below, above = np.cumsum(high), np.cumsum(low[::-1])[::-1]  # the slot itself included
+        before = np.concatenate([[0], below])[self._grid.first[:-1]]
+        after = np.concatenate([above, [0]])[self._grid.first[1:]]
+        partly = np.where(self._grid.shift > 0, 0.5, 1.0)[column]
+        self._excluded: Floats = (above - after[column] + below - before[column] - partly * (low + high)) / clauses
+        absent = np.add.reduceat(low, self._grid.first[:-1]) / clauses if cells else np.zeros(0)
+        shares = tests / clauses
+        # An attribute that few clauses test is never worth a step of the exclusive method, and need not be planned.
+        worth = shares > removal_costs(np.ones(1), self._clauses)
+        self._planned = np.flatnonzero(worth | (self._only > 0))
+        self._place = np.full(len(tests), -1)
+        self._place[self._planned] = np.arange(len(self._planned))
+        self._absent_excluded: Floats = absent[self._planned]
+        self._shares: Floats = shares[self._planned]
+
+    def _match(self, codes: EventCodes) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        events = len(codes.offsets) - 1
+        offsets = np.zeros(events + 1, dtype=np.int64)
+        out = np.empty(max(1024, 64 * events), dtype=np.int32)
+        step = max(1, PLANNED // max(1, len(self._planned)))
+        for start in range(0, events, step):
+            out = self._perform(self._plan(codes, start, min(start + step, events)), codes, start, offsets, out)
+        return offsets, out[: offsets[-1]]
+
+    def _plan(self, codes: EventCodes, start: int, stop: int) -> Plan:
+        """Algorithm 4 for the events start … stop - 1, from counters alone."""
+        cells = slice(int(codes.offsets[start]), int(codes.offsets[stop]))
+        column, code = codes.column[cells], codes.code[cells]
+        event = np.repeat(np.arange(stop - start), np.diff(codes.offsets[start : stop + 1]))
+        planned = self._place[column] >= 0
+        if not planned.all():
+            column, code, event = column[planned], code[planned], event[planned]
+        excluded = np.tile(self._absent_excluded, (stop - start, 1))
+        slot = self._grid.first[column] + (code >> self._grid.shift[column])
+        excluded[event, self._place[column]] = self._excluded[slot]
+        rates = 1 - excluded
+        costs = removal_costs(rates, self._clauses)
+        if self._omega:
+            np.minimum(costs, cached_cost(2 * self._clauses / self._omega, self._clauses), out=costs)
+        order, exclusive = first_fit(rates, costs, np.broadcast_to(self._shares, rates.shape))
+        if self._only:
+            exclusive[:] = len(self._planned) if self._only > 0 else 0
+        return Plan(self._planned[order], exclusive)
+
+    @property
+    def _clauses(self) -> int:
+        """Of a full block."""
+        return max(1, min(self._block, len(self)))
+
+    def _perform(
+        self, plan: Plan, codes: EventCodes, start: int, offsets: NDArray[np.int64], out: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        """Any plan gives the same matches; only the time differs."""
+        event, stop = start, start + len(plan.exclusive)
+        while event < stop:
+            event, needed = match_pipeline(
+                event, start, codes.offsets, codes.column, codes.code, *plan, self._grid, *self._lists,
+                self._caches, self._omega, self._rows, self._block, *self._buffers(), offsets, out,
+            )  # fmt: skip
+            if event < stop:
+                out = np.concatenate([out, np.empty(len(out) + needed, dtype=np.int32)])
+        return out
+
+    def _index_bytes(self) -> int:
+        parts = (self._grid, *self._lists, self._caches, self._rows, (self._excluded, self._absent_excluded))
+        return sum(array.nbytes for part in parts for array in part)
+
+    def _bits(self) -> NDArray[np.uint64]:
+        return np.empty(-(-min(self._block, len(self)) // WORD), dtype=np.uint64)
+
+    def _buffers(self) -> tuple[Any, ...]:
+        """Codes of the event by column, two bit sets of a block, and the clauses left of it."""
+        buffers: tuple[Any, ...] | None = getattr(self._scratch, "buffers", None)
+        if buffers is None:
+            codes = np.zeros(self.coded.space.columns, dtype=np.int32)
+            survivors = np.empty(min(self._block, len(self)), dtype=np.int32)
+            buffers = (codes, self._bits(), self._bits(), survivors)
+            self._scratch.buffers = buffers
+        return buffers
