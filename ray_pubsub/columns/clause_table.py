@@ -145,11 +145,10 @@ class ClauseTable:
             self.offsets = _grown(self.offsets, len(self.owners) + 1)
         if end > len(self.tests):
             self.tests = _grown(self.tests, end)
-        bytes_ = self.tests.view(np.uint8).data
-        for place, record in zip(
-            range(start * TEST.itemsize, end * TEST.itemsize, TEST.itemsize), records, strict=True
-        ):
-            RECORD.pack_into(bytes_, place, *record)
+        place = start * TEST.itemsize
+        for record in records:
+            RECORD.pack_into(self.tests, place, *record)
+            place += TEST.itemsize
         self.owners[self.count] = owner
         self.offsets[self.count + 1] = end
         self.count += 1

@@ -38,6 +38,14 @@ class IdColumn:
         return self._values.nbytes
 
     def append(self, ids: Sequence[str | int]) -> None:
+        if (
+            len(ids) == 1
+            and self._length < len(self._values)
+            and self._values.dtype == (object if type(ids[0]) is str else np.int64)
+        ):
+            self._values[self._length] = ids[0]  # one more of the same: no array for it
+            self._length += 1
+            return
         fresh = ids_of(ids)
         needed = self._length + len(fresh)
         kind = np.dtype(object) if object in (self._values.dtype, fresh.dtype) else np.dtype(np.int64)
