@@ -232,7 +232,11 @@ def _interval_codes(
     is_string = np.flatnonzero(~is_opaque & (tests["kind"] == Kind.STRING))
     for upper, (side, whole, rest) in enumerate(BOUNDS):
         codes = np.empty(len(track), dtype=np.int32)
-        bound_codes(track, tests[side], tests[whole], tests[rest], *space.arrays, upper == 1, codes)
+        sides = tests[side]
+        if len(is_string):  # their operands are not among the numbers
+            sides = sides.copy()
+            sides[is_string] = Side.NONE
+        bound_codes(track, sides, tests[whole], tests[rest], *space.arrays, upper == 1, codes)
         if len(is_string):
             chosen = (column[is_string], tests[whole][is_string], tests[side][is_string])
             codes[is_string] = _string_cut_codes(space, vocabulary, *chosen) - upper

@@ -12,6 +12,8 @@ import numpy as np
 
 from ray_pubsub.engines.contract import Engine, Source
 from ray_pubsub.engines.dexin import DexinSegment
+from ray_pubsub.engines.gem import GemSegment
+from ray_pubsub.engines.opindex import OpIndexSegment
 from ray_pubsub.engines.rein import ReinSegment
 from ray_pubsub.engines.scan import ScanEngine
 from ray_pubsub.errors import (
@@ -39,6 +41,8 @@ __all__ = ["AddReport", "MatchIndex"]
 ENGINES: dict[str, Callable[[Limits], Engine]] = {
     "auto": LiveIndex,
     "dexin": lambda limits: LiveIndex(limits, build=DexinSegment),
+    "gem": lambda limits: LiveIndex(limits, build=GemSegment),
+    "opindex": lambda limits: LiveIndex(limits, build=OpIndexSegment),
     "rein": lambda limits: LiveIndex(limits, build=ReinSegment),
     "scan": lambda limits: ScanEngine(),
 }

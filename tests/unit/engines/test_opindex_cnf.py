@@ -1,0 +1,119 @@
+"""Conjunctions of disjunctions (OpIndex section 6.1): against every test one by one, and the facts of the paper."""
+
+from __future__ import annotations
+
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ray_pubsub.columns.event_codes import EventCodes
+from ray_pubsub.engines.opindex_cnf import CnfIndex, Disjunction, pivots_of
+
+PAPER = tomllib.loads((Path(__file__).parents[2] / "contract" / "paper_cases.toml").read_text())
+FACT = next(fact for fact in PAPER["fact"] if fact["name"] == "opindex cnf example")
+CASE = next(case for case in PAPER["case"] if case["name"] == "opindex dnf and cnf")
+
+TOP = np.full(5, 20, np.int32)
+A, B, C, D, E = range(5)
+CNF: list[list[Disjunction]] = [
+    [[(A, 2, 2), (C, 6, 6), (E, 1, 9)], [(B, 6, 6), (D, 12, 20)]],
+    [[(A, 2, 2), (A, 8, 8)], [(B, 3, 3), (C, 6, 6)]],
+]
+NAMES = ["cnf", "cnf_repeated"]
+FREQUENCY = np.array([3.0, 3.0, 3.0, 2.0, 3.0])  # Table 1's
+
+
+def codes_of(events: list[dict[int, int]]) -> EventCodes:
+    offsets = np.cumsum([0, *map(len, events)])
+    cells = np.array([pair for event in events for pair in event.items()], np.int32).reshape(-1, 2)
+    return EventCodes(offsets, cells[:, 0].copy(), cells[:, 1].copy())
+
+
+def matched(index: CnfIndex, events: list[dict[int, int]]) -> list[list[int]]:
+    offsets, numbers = index.match(codes_of(events))
+    return [sorted(numbers[first:last].tolist()) for first, last in pairwise(offsets)]
+
+
+def expected(subscriptions: list[list[Disjunction]], events: list[dict[int, int]]) -> list[list[int]]:
+    def holds(subscription: list[Disjunction], event: dict[int, int]) -> bool:
+        return all(any(low <= event.get(c, 0) <= high for c, low, high in members) for members in subscription)
+
+    return [[n for n, subscription in enumerate(subscriptions) if holds(subscription, event)] for event in events]
+
+
+def random_case(
+    rng: np.random.Generator, columns: int, top: int, most_disjunctions: int, absent: float
+) -> tuple[list[list[Disjunction]], list[dict[int, int]]]:
+    def test() -> tuple[int, int, int]:
+        low, high = sorted(rng.integers(1, top + 1, 2).tolist())
+        shape = rng.integers(0, 4)
+        low, high = [(low, low), (1, high), (low, top), (low, high)][shape]
+        return int(rng.integers(columns)), 0 if rng.random() < absent else low, high
+
+    subscriptions = [
+        [[test() for _ in range(rng.integers(1, 5))] for _ in range(rng.integers(0, most_disjunctions + 1))]
+        for _ in range(60 if most_disjunctions > 64 else 250)
+    ]
+    events = [
+        {c: int(rng.integers(1, top + 1)) for c in rng.permutation(columns)[: rng.integers(0, columns + 1)].tolist()}
+        for _ in range(80)
+    ]
+    return subscriptions, events
+
+
+@pytest.mark.parametrize("options", [{"segments": 1, "bits": 1}, {"segments": 3, "bits": 7}, {}], ids=str)
+@pytest.mark.parametrize("absent", [0.0, 0.3])
+@pytest.mark.parametrize(("columns", "top", "most"), [(4, 3, 4), (12, 9, 6), (60, 5, 3), (3, 2, 130)])
+def test_random_conjunctions(columns: int, top: int, most: int, absent: float, options: dict[str, int]) -> None:
+    subscriptions, events = random_case(np.random.default_rng(columns), columns, top, most, absent)
+    index = CnfIndex(subscriptions, np.full(columns, top, np.int32), **options)
+    assert matched(index, events) == expected(subscriptions, events)
+    assert matched(index, events) == expected(subscriptions, events)  # what one call has seen is no matter to the next
+
+
+def test_pivots_of_the_example() -> None:
+    index = CnfIndex(CNF, TOP, FREQUENCY)
+    found = {name: ["ABCDE"[column] for column in pivots] for name, pivots in zip(NAMES, index.pivots, strict=True)}
+    assert found == FACT["pivots"]
+
+
+@pytest.mark.parametrize("item", CASE["events"], ids=lambda item: str(item["event"]))
+def test_events_of_the_example(item: dict[str, Any]) -> None:
+    event = {"ABCDE".index(name): value for name, value in item["event"].items()}
+    found = [NAMES[number] for number in matched(CnfIndex(CNF, TOP, FREQUENCY), [event])[0]]
+    assert found == [name for name in item["matches"] if name in NAMES]
+
+
+@pytest.mark.parametrize("step", FACT["bitmaps"], ids=lambda step: str(step["event"]))
+def test_bitmaps_of_the_example(step: dict[str, Any]) -> None:
+    index = CnfIndex([CNF[NAMES.index(step["subscription"])]], TOP, FREQUENCY)
+    matched(index, [{"ABCDE".index(name): value for name, value in step["event"].items()}])
+    bitmap = index._buffers()[1]
+    visited = [index._partition_of["ABCDE".index(name)] for name in step["event"]]
+    for entry in {place for place in visited if place >= 0}:
+        assert [int(bitmap[entry]) >> bit & 1 for bit in range(2)] == step["bits"]
+
+
+def test_a_subscription_met_under_several_pivots_is_reported_once() -> None:
+    index = CnfIndex([[[(A, 1, 20), (B, 1, 20), (C, 1, 20)]]], TOP)
+    assert index.pivots == [[A, B, C]]
+    assert matched(index, [{A: 1, B: 1, C: 1}, {C: 2}, {D: 1}]) == [[0], [0], []]
+
+
+def test_edges() -> None:
+    """No disjunctions always hold, an empty one never; a bound may lie beyond the largest code."""
+    subscriptions: list[list[Disjunction]] = [[], [[]], [[(A, 1, 99)]], [[(A, 5, 4)]], [[(A, 0, 0)]]]
+    index = CnfIndex(subscriptions, TOP)
+    assert matched(index, [{}, {A: 20}]) == expected(subscriptions, [{}, {A: 20}]) == [[0, 4], [0, 2]]
+    assert matched(CnfIndex([], TOP), [{A: 1}]) == [[]]
+
+
+def test_the_least_predicates_then_the_least_frequent() -> None:
+    frequency = np.array([5.0, 1.0, 1.0, 9.0, 1.0])
+    assert pivots_of([[(A, 1, 1), (B, 1, 1)], [(D, 1, 1)]], frequency) == [D]
+    assert pivots_of([[(A, 1, 1), (B, 1, 1)], [(C, 1, 1), (E, 1, 1)]], frequency) == [C, E]
+    assert pivots_of([[(A, 0, 1)], [(C, 1, 1), (E, 1, 1)]], frequency) == [C, E]
