@@ -8,11 +8,19 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 __all__ = [
+    "and_rows_64",
+    "and_rows_128",
+    "and_rows_256",
+    "and_rows_512",
     "bytes_equal",
     "bytes_greater",
     "line_and",
     "line_fill",
     "load_int32",
+    "or_rows_64",
+    "or_rows_128",
+    "or_rows_256",
+    "or_rows_512",
     "prefetch",
     "prefetch_address",
 ]
@@ -123,3 +131,85 @@ def load_int32(typing_context, address):
         return builder.load(_at(builder, arguments[0], INT32), align=1)
 
     return types.int32(types.int64), generate
+
+
+def _and_rows(width):
+    @intrinsic
+    def and_rows(typing_context, table, rows, quads, target):
+        # Four 16-bit offsets come with one 64-bit load: the two load ports are the limit.
+        def generate(context, builder, signature, arguments):
+            table, rows, quads, target = arguments
+            words = ir.VectorType(INT64, width) if width > 1 else INT64
+            zero = ir.Constant(words, [0] * width if width > 1 else 0)
+            ones = ir.Constant(words, [-1] * width if width > 1 else -1)
+            before = builder.basic_block
+            loop, done = builder.append_basic_block("and.rows"), builder.append_basic_block("and.done")
+            builder.branch(loop)
+            builder.position_at_end(loop)
+            quad, mask = builder.phi(INT64), builder.phi(words)
+            quad.add_incoming(INT64(0), before)
+            mask.add_incoming(ones, before)
+            offsets = builder.load(
+                _at(builder, builder.add(rows, builder.shl(quad, INT64(3))), INT64),
+                align=8,
+            )
+            result = mask
+            for part in range(4):
+                offset = builder.lshr(offsets, INT64(16 * part)) if part else offsets
+                if part < 3:
+                    offset = builder.and_(offset, INT64(65535))
+                row = builder.add(table, builder.mul(offset, INT64(width)))
+                result = builder.and_(result, builder.load(_at(builder, row, words), align=8))
+            following = builder.add(quad, INT64(1))
+            quad.add_incoming(following, loop)
+            mask.add_incoming(result, loop)
+            builder.cbranch(builder.icmp_signed("<", following, quads), loop, done)
+            builder.position_at_end(done)
+            builder.store(result, _at(builder, target, words), align=8)
+            filled = builder.icmp_unsigned("!=", result, zero)
+            return builder.zext(builder.bitcast(filled, ir.IntType(width)), INT64)
+
+        return types.uint64(types.int64, types.int64, types.int64, types.int64), generate
+
+    return and_rows
+
+
+and_rows_64, and_rows_128, and_rows_256, and_rows_512 = (_and_rows(width) for width in (1, 2, 4, 8))
+"""*target = the AND of 4 * quads (at least 4) rows of a table of rows that wide. Row r is given as 8 r, in 16 bits at `rows`. Bit t of
+the result: word t of the AND is not zero."""
+
+
+def _or_rows(width):
+    @intrinsic
+    def or_rows(typing_context, source, step, target, count):
+        def generate(context, builder, signature, arguments):
+            source, step, target, count = arguments
+            words = ir.VectorType(INT64, width) if width > 1 else INT64
+            size = INT64(8 * width)
+            before = builder.basic_block
+            test, loop = builder.append_basic_block("or.test"), builder.append_basic_block("or.rows")
+            done = builder.append_basic_block("or.done")
+            builder.branch(test)
+            builder.position_at_end(test)
+            row, mask = builder.phi(INT64), builder.phi(words)
+            row.add_incoming(INT64(0), before)
+            mask.add_incoming(ir.Constant(words, [0] * width if width > 1 else 0), before)
+            builder.cbranch(builder.icmp_signed("<", row, count), loop, done)
+            builder.position_at_end(loop)
+            offset = builder.mul(row, size)
+            place = builder.add(source, builder.mul(offset, step))
+            result = builder.or_(mask, builder.load(_at(builder, place, words), align=8))
+            builder.store(result, _at(builder, builder.sub(target, offset), words), align=8)
+            row.add_incoming(builder.add(row, INT64(1)), loop)
+            mask.add_incoming(result, loop)
+            builder.branch(test)
+            builder.position_at_end(done)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64, types.int64), generate
+
+    return or_rows
+
+
+or_rows_64, or_rows_128, or_rows_256, or_rows_512 = (_or_rows(width) for width in (1, 2, 4, 8))
+"""Running OR of `count` rows that wide: target row -i = OR of the source rows 0, step, … i * step (step is 1 or -1)."""
