@@ -127,12 +127,13 @@ class DenseSegment:
     def _match_each(self, codes: EventCodes) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         events = len(codes.offsets) - 1
         offsets = np.zeros(events + 1, dtype=np.int64)
-        out = np.empty(len(self) + 1 + 1024 * (events - 1), dtype=np.int32)
+        *buffers, one_out = self._buffers()
+        out = one_out if events == 1 else np.empty(len(self) + 1 + 1024 * (events - 1), dtype=np.int32)
         event = 0
         while event < events:
             event = match_dense(
                 event, codes.offsets, codes.column, codes.code, self._edges, self._bucket, self._group, self._rate,
-                self._addresses, self._buckets, GROUPS, len(self), *self._buffers(), offsets, out,
+                self._addresses, self._buckets, GROUPS, len(self), *buffers, offsets, out,
             )  # fmt: skip
             if event < events:
                 out = np.concatenate([out, np.empty(len(out), dtype=np.int32)])
@@ -149,6 +150,7 @@ class DenseSegment:
                 np.empty(blocks * BLOCK_WORDS + 1, np.int32),
                 np.empty(len(self) + 1, np.int32),
                 np.empty(len(self) * _stride(self.space.columns) // 32 + 2, np.uint32),
+                np.empty(len(self) + 1, np.int32),  # a single event's matches: allocating them anew costs as much as the search
             )
             self._scratch.buffers = buffers
         return buffers
