@@ -18,6 +18,7 @@ from ray_pubsub.engines.contract import Hits
 from ray_pubsub.engines.holes import Holes
 from ray_pubsub.engines.transposed import MOST_COLUMNS, TransposedMasks
 from ray_pubsub.kernels.bitmaps import BLOCK_WORDS, buckets_of_codes, build_bitmaps, build_outer, build_rows
+from ray_pubsub.kernels.bounds import scatter_bounds
 from ray_pubsub.kernels.clustering import FREE_HIGH, FREE_LOW, WORD, cluster, code_bounds, quantile_edges
 from ray_pubsub.kernels.dense_match import match_dense
 from ray_pubsub.model.event_batch import EventBatch
@@ -150,7 +151,9 @@ class DenseSegment:
                 np.empty(blocks * BLOCK_WORDS + 1, np.int32),
                 np.empty(len(self) + 1, np.int32),
                 np.empty(len(self) * _stride(self.space.columns) // 32 + 2, np.uint32),
-                np.empty(len(self) + 1, np.int32),  # a single event's matches: allocating them anew costs as much as the search
+                np.empty(
+                    len(self) + 1, np.int32
+                ),  # a single event's matches: allocating them anew costs as much as the search
             )
             self._scratch.buffers = buffers
         return buffers
@@ -185,20 +188,10 @@ class _Block:
 
 
 def _bounds(coded: CodedTests) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """low[column, clause], high[column, clause]; the whole of a column's codes is free. Two tests of a column are intersected."""
-    count, columns = len(coded.offsets) - 1, coded.space.columns
-    clause = np.repeat(np.arange(count), np.diff(coded.offsets))
-    low = np.full((columns, count), FREE_LOW, dtype=np.int32)
-    high = np.full((columns, count), FREE_HIGH, dtype=np.int32)
-    # "Present, no low bound" is one above free, so that it takes no quantile away from real bounds.
-    tests_low = np.where(coded.low == 0, FREE_LOW, np.where(coded.low == 1, FREE_LOW + 1, coded.low))
-    tests_high = np.where(coded.high == coded.space.top[coded.column], FREE_HIGH, coded.high)
-    if coded.space.patterns:  # only then may a clause test an attribute twice
-        np.maximum.at(low, (coded.column, clause), tests_low)
-        np.minimum.at(high, (coded.column, clause), tests_high)
-    else:
-        low[coded.column, clause] = tests_low
-        high[coded.column, clause] = tests_high
+    """low[column, clause], high[column, clause]; the whole of a column's codes is free."""
+    shape = (coded.space.columns, len(coded.offsets) - 1)
+    low, high = np.full(shape, FREE_LOW, dtype=np.int32), np.full(shape, FREE_HIGH, dtype=np.int32)
+    scatter_bounds(coded.offsets, coded.column, coded.low, coded.high, coded.space.top, low, high)
     return low, high
 
 

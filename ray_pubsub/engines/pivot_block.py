@@ -101,7 +101,7 @@ class PivotBlock:
         codes = encode_events(events, self.space, self._vocabulary)
         presence, values, candidates = self._buffers()
         offsets = np.zeros(events.size + 1, dtype=np.int64)
-        out = np.empty(max(1024, 4 * events.size), dtype=np.int64)
+        out = np.empty(max(1024, 64 * events.size), dtype=np.int64)
         event = 0
         while event < events.size:
             event, needed = pivot_lists.match_events(

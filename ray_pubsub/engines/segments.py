@@ -19,7 +19,7 @@ DENSITY = 0.3
 
 def is_dense(table: ClauseTable) -> bool:
     """Few attributes, of which a clause tests a good part: bitmaps over all clauses pay."""
-    columns = len(np.unique(table.tests["attribute"][: table.test_count]))
+    columns = int((np.bincount(table.tests["attribute"][: table.test_count]) > 0).sum())
     if table.count < FEWEST_DENSE or not 0 < columns + len(table.opaque) <= MOST_COLUMNS:
         return False
     return table.test_count >= DENSITY * columns * table.count

@@ -43,6 +43,8 @@ class Snapshot(NamedTuple):
     died: NDArray[np.int64]
     """Per slot the version that removed it."""
     flags: NDArray[np.uint8]
+    filtered: bool
+    """Whether any slot was removed, has several clauses, or is residual: else matches need no second look."""
     residual: dict[int, Source]
     """The sources of the slots whose clauses only find candidates. Replaced, never changed."""
 
@@ -65,7 +67,7 @@ class LiveIndex:
         self._writing = threading.RLock()
         self._scratch = threading.local()
         self._snapshot = Snapshot(
-            0, (), TailView.of(self._compiler.table), np.full(64, ALIVE), np.zeros(64, np.uint8), {}
+            0, (), TailView.of(self._compiler.table), np.full(64, ALIVE), np.zeros(64, np.uint8), False, {}
         )
 
     def change(self, removed: Sequence[int], added: Sequence[int], sources: Sequence[Source]) -> None:
@@ -87,8 +89,13 @@ class LiveIndex:
                 for slot, source in zip(added, sources, strict=True):
                     self._append(self._compiler.table, slot, source, flags, fresh)
             died[list(removed)] = version
+            filtered = (
+                snapshot.filtered or bool(removed) or (bool(added) and bool(flags[min(added) : max(added) + 1].any()))
+            )
             residual = {**snapshot.residual, **fresh} if fresh else snapshot.residual
-            self._snapshot = Snapshot(version, blocks, TailView.of(self._compiler.table), died, flags, residual)
+            self._snapshot = Snapshot(
+                version, blocks, TailView.of(self._compiler.table), died, flags, filtered, residual
+            )
             self._removed += len(removed)
             if (
                 len(blocks) > len(snapshot.blocks)
@@ -103,6 +110,8 @@ class LiveIndex:
         if snapshot.tail.clauses:
             parts.append(snapshot.tail.match(events, self._vocabulary))
         hits = _gathered(parts, events.size)
+        if not snapshot.filtered:
+            return hits
         seen, epoch = self._seen(len(snapshot.died), events.size)
         residual = keep_visible(hits.offsets, hits.slots, snapshot.died, snapshot.version, snapshot.flags, seen, epoch)
         hits = Hits(hits.offsets, hits.slots[: hits.offsets[-1]])

@@ -19,7 +19,7 @@ from ray_pubsub.index.arrow_table import as_arrow_table
 from ray_pubsub.language.printer import write
 from ray_pubsub.language.tree import Between, Comparison, Constant, Operand, Tree, conjunction, disjunction
 from ray_pubsub.model.arrow_events import from_arrow
-from ray_pubsub.model.event_batch import Lane
+from ray_pubsub.model.event_batch import EventBatch, Lane
 from ray_pubsub.model.values import Kind
 
 __all__ = ["PredicateTable"]
@@ -33,16 +33,19 @@ class PredicateTable:
     def __init__(self, table: Any) -> None:
         table = _checked(table)
         owner, ids = _owners(_one_array(table.column("id")))
-        self.rejections, bad_ids = _rejections(table, owner, ids)
+        bounds = from_arrow(table.select(["low", "high"]))
+        self.rejections, bad_ids = _rejections(table, bounds, owner, ids)
         if bad_ids:
             good = ~np.isin(owner, list(bad_ids))
             table = table.filter(pa.array(good))
             kept = np.array([number for number in range(len(ids)) if number not in bad_ids], dtype=np.int64)
             owner = np.searchsorted(kept, owner[good])
             ids = [ids[number] for number in kept.tolist()]
+            bounds = from_arrow(table.select(["low", "high"]))
         if len(owner) and (owner[1:] < owner[:-1]).any():
             order = np.argsort(owner, kind="stable")
             table, owner = table.take(pa.array(order)), owner[order]
+            bounds = from_arrow(table.select(["low", "high"]))
         self.ids: list[str | int] = ids
         self.table = table
         self.offsets: NDArray[np.int64] = np.searchsorted(owner, np.arange(len(ids) + 1))
@@ -52,7 +55,6 @@ class PredicateTable:
         self.low_closed: NDArray[np.bool_] = _flags(table, "low_closed")
         self.high_closed: NDArray[np.bool_] = _flags(table, "high_closed")
         self.kind = _kind_of(table)
-        bounds = from_arrow(table.select(["low", "high"]))
         self.low = _bound(bounds.lanes, "low", table.num_rows)
         self.high = _bound(bounds.lanes, "high", table.num_rows)
         self.first_slot = -1
@@ -78,17 +80,15 @@ class PredicateTable:
         empty: NDArray[np.bool_] = has_low & has_high & (above | touching)
         return empty
 
-    def _values(
-        self, bound: tuple[Lane | None, NDArray[np.int64]]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+    def _values(self, bound: Bound) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
         """Per row: whole, rest, and whether there is a bound."""
         lane, place = bound
-        count = len(place)
+        count = len(self.attribute)
         if lane is None or not len(lane):
             nothing = np.broadcast_to(np.int64(0), count), np.broadcast_to(np.float64(0), count)
             return (*nothing, np.broadcast_to(np.bool_(False), count))
         rest = np.broadcast_to(np.float64(0), len(lane)) if lane.rest is None else lane.rest
-        if lane.rows is None:
+        if place is None:
             return lane.whole, rest, np.broadcast_to(np.bool_(True), count)
         return lane.whole[place], rest[place], place >= 0
 
@@ -146,11 +146,10 @@ class PredicateTable:
             both.append(Comparison(attribute, "<=" if self.high_closed[row] else "<", high))
         return conjunction(both) if both else Constant(False)
 
-    def _operand(self, bound: tuple[Lane | None, NDArray[np.int64]], row: int) -> Operand | None:
+    def _operand(self, bound: Bound, row: int) -> Operand | None:
         lane, place = bound
-        if lane is None or place[row] < 0:
-            return None
-        return Operand(self.kind, lane.plain(int(place[row])))
+        number = row if place is None else int(place[row])
+        return None if lane is None or number < 0 else Operand(self.kind, lane.plain(number))
 
 
 def _sides(bounded: NDArray[np.bool_], closed: NDArray[np.bool_], if_closed: int, if_open: int) -> NDArray[np.uint8]:
@@ -219,7 +218,7 @@ def _owners(ids: Any) -> tuple[NDArray[np.int64], list[Any]]:
         values = ids.to_numpy(zero_copy_only=False)
         starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
         heads = values[starts]
-        if len(np.unique(heads)) == len(heads):
+        if (heads[1:] > heads[:-1]).all() or len(np.unique(heads)) == len(heads):
             owner = np.zeros(len(values), dtype=np.int64)
             owner[starts[1:]] = 1
             return np.cumsum(owner), heads.tolist()
@@ -251,7 +250,9 @@ def _kind_of_type(column: str, kind: Any) -> Kind | None:
     raise TableError(column, f"a bound is a number, string, boolean or timestamp, not {kind}")
 
 
-def _rejections(table: Any, owner: NDArray[np.int64], ids: list[Any]) -> tuple[list[Rejection], set[int]]:
+def _rejections(
+    table: Any, bounds: EventBatch, owner: NDArray[np.int64], ids: list[Any]
+) -> tuple[list[Rejection], set[int]]:
     """A subscription with a bound that is not a value is refused whole, and only it."""
     rejections: dict[int, Rejection] = {}
 
@@ -259,7 +260,7 @@ def _rejections(table: Any, owner: NDArray[np.int64], ids: list[Any]) -> tuple[l
         number = int(owner[row])
         rejections.setdefault(number, Rejection(row, ids[number], TableError(error.attribute, error.reason)))
 
-    for error in from_arrow(table.select(["low", "high"])).errors:
+    for error in bounds.errors:
         assert error.position is not None
         reject(error.position, error)
     for column in ("low", "high"):
@@ -270,11 +271,14 @@ def _rejections(table: Any, owner: NDArray[np.int64], ids: list[Any]) -> tuple[l
     return list(rejections.values()), set(rejections)
 
 
-def _bound(lanes: list[Lane], column: str, rows: int) -> tuple[Lane | None, NDArray[np.int64]]:
-    """The lane of a bound, and for each row its place in the lane, -1 where there is no bound."""
+Bound = tuple[Lane | None, NDArray[np.int64] | None]
+"""The lane of a bound, and for each row its place in the lane, -1 where there is no bound; None if every row has one."""
+
+
+def _bound(lanes: list[Lane], column: str, rows: int) -> Bound:
     lane = next((lane for lane in lanes if lane.attribute == column), None)
     if lane is not None and lane.rows is None:
-        return lane, np.arange(rows, dtype=np.int64)
+        return lane, None
     place = np.full(rows, -1, dtype=np.int64)
     if lane is not None:
         place[lane.rows] = np.arange(len(lane))

@@ -76,6 +76,8 @@ class EventBatch:
     positions: NDArray[np.int64] | None = None
     """The input position of each good event; None if all were good."""
     errors: list[EventError] = field(default_factory=list)
+    plans: dict[Any, Any] = field(default_factory=dict)
+    """A place for event_codes.py to remember how the batch is coded."""
     _layout: Layout | None = None
     _cells: Cells | None = None
 

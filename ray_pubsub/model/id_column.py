@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 __all__ = ["IdColumn", "ids_of"]
 
 
-def ids_of(ids: Sequence[Any]) -> NDArray[Any]:
+def ids_of(ids: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     """A numpy array of the ids. Mixed str and int stay apart: 1 and "1" are different ids."""
+    if isinstance(ids, np.ndarray):
+        return ids
     if all(type(identity) is int for identity in ids):
         try:
             return np.array(ids, dtype=np.int64)
@@ -37,7 +39,7 @@ class IdColumn:
     def nbytes(self) -> int:
         return self._values.nbytes
 
-    def append(self, ids: Sequence[str | int]) -> None:
+    def append(self, ids: Sequence[str | int] | NDArray[Any]) -> None:
         if (
             len(ids) == 1
             and self._length < len(self._values)
