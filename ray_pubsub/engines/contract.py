@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class Hits(NamedTuple):
 class Segment(Protocol):
     """An immutable set of clauses with an index over them. `owners`: the slot each clause belongs to."""
 
-    owners: NDArray[np.int64]
+    owners: NDArray[Any]
 
     def __len__(self) -> int: ...
 

@@ -58,7 +58,7 @@ class PivotBlock:
         pivot_lists.fill_directory(starts, self._base, space.top, self._directory)
         self._universal = int(starts[3 * spread])
         tests = len(coded.column)
-        self._second = np.empty(table.count, dtype=np.int32)
+        self._check = np.empty(2 * table.count, dtype=np.int32)
         self._test_offsets = np.empty(table.count + 1, dtype=np.uint32)
         self._test_column = np.empty(tests, dtype=np.uint16 if space.columns < 2**16 else np.int32)
         small = (
@@ -67,11 +67,11 @@ class PivotBlock:
         self._test_low, self._test_high = np.empty(tests, dtype=small), np.empty(tests, dtype=small)
         self._test_pieces = np.empty(len(pieces), dtype=np.int32)
         pivot_lists.fill_tests(
-            order, coded.offsets, coded.column, coded.low, coded.high, pieces, second,
-            self._test_offsets, self._test_column, self._test_low, self._test_high, self._test_pieces, self._second,
+            order, coded.offsets, coded.column, coded.low, coded.high, pieces, second, table.owners,
+            self._test_offsets, self._test_column, self._test_low, self._test_high, self._test_pieces, self._check,
         )  # fmt: skip
         self._pieces = (coded.piece_offsets, coded.piece_low, coded.piece_high)
-        self.owners: NDArray[np.int64] = table.owners[: table.count][order]
+        self.owners: NDArray[Any] = self._check[1::2]
         self._scratch = threading.local()
 
     def __len__(self) -> int:
@@ -93,7 +93,9 @@ class PivotBlock:
         low, high = self._test_low.astype(np.int32), self._test_high.astype(np.int32)
         offsets, column = self._test_offsets.astype(np.int64), self._test_column.astype(np.int32)
         return decode_clauses(
-            CodedTests(self.space, offsets, column, low, high, pieces, *self._pieces), self.owners, self._vocabulary
+            CodedTests(self.space, offsets, column, low, high, pieces, *self._pieces),
+            self.owners.astype(np.int64),
+            self._vocabulary,
         )
 
     def match(self, events: EventBatch) -> Hits:
@@ -105,9 +107,9 @@ class PivotBlock:
         event = 0
         while event < events.size:
             event, needed = pivot_lists.match_events(
-                event, codes.offsets, codes.column, codes.code, self._base, self._directory, self._universal, self._second,
+                event, codes.offsets, codes.column, codes.code, self._base, self._directory, self._universal, self._check,
                 self._test_offsets, self._test_column, self._test_low, self._test_high, self._test_pieces, *self._pieces,
-                presence, values, candidates, self.owners, offsets, out,
+                presence, values, candidates, offsets, out,
             )  # fmt: skip
             if event < events.size:
                 out = np.concatenate([out, np.empty(len(out) + needed, dtype=np.int64)])
