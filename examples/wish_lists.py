@@ -10,7 +10,7 @@ import random
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
 import ray_pubsub
 
@@ -58,7 +58,7 @@ def product(random_: random.Random) -> dict[str, object]:
 
 
 def load(index: ray_pubsub.MatchIndex, count: int, random_: random.Random, progress: Progress) -> None:
-    task = progress.add_task("loading wish lists", total=count, note="")
+    task = progress.add_task(f"loading {count:,} wish lists", total=count, note="")
     start = time.perf_counter()
     for first in range(0, count, CHUNK):
         ids = range(first, min(first + CHUNK, count))
@@ -70,7 +70,7 @@ def stream(
     index: ray_pubsub.MatchIndex, count: int, random_: random.Random, progress: Progress
 ) -> tuple[list[tuple[dict[str, object], list[int | str]]], int]:
     """Matches products one by one; returns a few with their matches, and the total."""
-    task = progress.add_task("matching products", total=count, note="")
+    task = progress.add_task(f"matching {count:,} products", total=count, note="")
     start = time.perf_counter()
     shown = []
     total = 0
