@@ -95,13 +95,7 @@ def main() -> None:
     console = Console()
     random_ = random.Random(arguments.seed)
     index = ray_pubsub.MatchIndex(engine=arguments.engine)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=16), TextColumn("{task.percentage:>3.0f} %"))
     with Progress(*columns, TextColumn("{task.fields[note]}"), console=console) as progress:
         load(index, arguments.subscriptions, random_, progress)
         shown, total = stream(index, arguments.events, random_, progress)
