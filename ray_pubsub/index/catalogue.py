@@ -62,7 +62,9 @@ class Catalogue:
     @property
     def nbytes(self) -> int:
         objects = len(self._slot_of) * 2 * sys.getsizeof(1 << 40)  # an id and a slot
-        return sys.getsizeof(self._slot_of) + sys.getsizeof(self._sources) + objects + self._column.nbytes
+        held = sys.getsizeof(self._slot_of) + sys.getsizeof(self._sources) + objects + self._column.nbytes
+        shared = {id(source): source for source in self._sources}  # a table of intervals is the source of many slots
+        return held + sum(int(getattr(source, "nbytes", 0)) for source in shared.values())
 
     @property
     def next_slot(self) -> int:

@@ -47,17 +47,17 @@ class PredicateTable:
             table, owner = table.take(pa.array(order)), owner[order]
             bounds = from_arrow(table.select(["low", "high"]))
         self.ids: list[str | int] = ids
-        self.table = table
         self.offsets: NDArray[np.int64] = np.searchsorted(owner, np.arange(len(ids) + 1))
         names = _one_array(table.column("attribute")).dictionary_encode()
         self.attributes: list[str] = names.dictionary.to_pylist()
-        self.attribute: NDArray[np.int32] = names.indices.to_numpy(zero_copy_only=False)
+        narrow = np.uint8 if len(self.attributes) < 2**8 else (np.uint16 if len(self.attributes) < 2**16 else np.int32)
+        self.attribute: NDArray[Any] = names.indices.to_numpy(zero_copy_only=False).astype(narrow)
+        self._bounds = table.select([name for name in COLUMNS[2:] if name in table.column_names])
         self.low_closed: NDArray[np.bool_] = _flags(table, "low_closed")
         self.high_closed: NDArray[np.bool_] = _flags(table, "high_closed")
         self.kind = _kind_of(table)
-        self.low = _bound(bounds.lanes, "low", table.num_rows)
-        self.high = _bound(bounds.lanes, "high", table.num_rows)
         self.first_slot = -1
+        self._lanes: list[Lane] | None = bounds.lanes
         self.columnar = self._columnar(owner)
 
     def _columnar(self, owner: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -73,16 +73,18 @@ class PredicateTable:
         return plain
 
     def _is_empty(self) -> NDArray[np.bool_]:
-        low_whole, low_rest, has_low = self._values(self.low)
-        high_whole, high_rest, has_high = self._values(self.high)
+        low_whole, low_rest, has_low = self._values("low")
+        high_whole, high_rest, has_high = self._values("high")
         above = (low_whole > high_whole) | ((low_whole == high_whole) & (low_rest > high_rest))
         touching = (low_whole == high_whole) & (low_rest == high_rest) & ~(self.low_closed & self.high_closed)
         empty: NDArray[np.bool_] = has_low & has_high & (above | touching)
         return empty
 
-    def _values(self, bound: Bound) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+    def _values(self, column: str) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
         """Per row: whole, rest, and whether there is a bound."""
-        lane, place = bound
+        if self._lanes is None:
+            self._lanes = from_arrow(self._bounds.select(["low", "high"])).lanes
+        lane, place = _bound(self._lanes, column, len(self.attribute))
         count = len(self.attribute)
         if lane is None or not len(lane):
             nothing = np.broadcast_to(np.int64(0), count), np.broadcast_to(np.float64(0), count)
@@ -99,8 +101,9 @@ class PredicateTable:
         lengths = np.diff(self.offsets) if whole else np.diff(self.offsets)[numbers]
         rows: Any = slice(None) if whole else _ranges(self.offsets[numbers], lengths)
         attributes = np.array(vocabulary.attributes.numbers(self.attributes), dtype=np.int32)
-        low_whole, low_rest, has_low = self._values(self.low)
-        high_whole, high_rest, has_high = self._values(self.high)
+        low_whole, low_rest, has_low = self._values("low")
+        high_whole, high_rest, has_high = self._values("high")
+        self._lanes = None  # the records have them now
         count = len(self.attribute)
         fields: dict[str, NDArray[Any]] = {
             "attribute": attributes[self.attribute],
@@ -116,12 +119,21 @@ class PredicateTable:
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return ClauseTable(len(slots), slots.astype(np.int64), offsets, TestColumns(fields)[rows], [], {})
 
+    @property
+    def nbytes(self) -> int:
+        lanes = sum(lane.whole.nbytes for lane in self._lanes or ())
+        return int(self._bounds.nbytes) + self.offsets.nbytes + self.attribute.nbytes + lanes
+
     def tree_at(self, slot: int) -> Tree:
         number = slot - self.first_slot
+        start, end = int(self.offsets[number]), int(self.offsets[number + 1])
+        lanes = from_arrow(self._bounds.select(["low", "high"]).slice(start, end - start)).lanes
+        bounds = (_bound(lanes, "low", end - start), _bound(lanes, "high", end - start))
         ways: dict[int, list[Tree]] = {}
-        for row in range(int(self.offsets[number]), int(self.offsets[number + 1])):
+        for row in range(start, end):
             attribute = int(self.attribute[row])
-            ways.setdefault(attribute, []).append(self._interval(row, self.attributes[attribute]))
+            low, high = (self._operand(bound, row - start) for bound in bounds)
+            ways.setdefault(attribute, []).append(self._interval(row, self.attributes[attribute], low, high))
         return conjunction([disjunction(alternatives) for alternatives in ways.values()])
 
     def text_at(self, slot: int) -> str:
@@ -129,11 +141,15 @@ class PredicateTable:
 
     def rows_of(self, numbers: NDArray[np.int64]) -> Any:
         """The table's rows that belong to these of its subscriptions."""
-        starts = self.offsets[numbers]
-        return self.table.take(pa.array(_ranges(starts, self.offsets[numbers + 1] - starts)))
+        lengths = np.diff(self.offsets)[numbers]
+        rows = _ranges(self.offsets[numbers], lengths)
+        owner = pa.array(np.repeat(np.arange(len(numbers)), lengths))
+        table = self._bounds.take(pa.array(rows))
+        names = pa.DictionaryArray.from_arrays(pa.array(self.attribute[rows]), pa.array(self.attributes))
+        table = table.add_column(0, "attribute", names)
+        return table.add_column(0, "id", pa.array([self.ids[number] for number in numbers.tolist()]).take(owner))
 
-    def _interval(self, row: int, attribute: str) -> Tree:
-        low, high = (self._operand(bound, row) for bound in (self.low, self.high))
+    def _interval(self, row: int, attribute: str, low: Operand | None, high: Operand | None) -> Tree:
         if low is None and high is None:
             middle = Operand(self.kind, MIDDLE[self.kind])  # any value of the kind
             return disjunction([Comparison(attribute, "<", middle), Comparison(attribute, ">=", middle)])
