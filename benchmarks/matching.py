@@ -130,7 +130,7 @@ def batch_of(workload: Workload, dicts: list[dict[str, int]]) -> EventBatch:
 
 
 def one_by_one(index: ray_pubsub.MatchIndex, dicts: list[dict[str, int]]) -> list[float]:
-    """ms of `match` on a prepared batch of one, for each event; the median of three passes each."""
+    """ms of `match_many` on a prepared batch of one (reading the dict is not in it), for each event the median of three passes."""
     batches = [from_dicts([event]) for event in dicts[:200]]
     passes = []
     for _ in range(3):
