@@ -16,6 +16,7 @@ from ray_pubsub.columns.clause_table import ClauseTable, Form, Side, TestColumns
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.errors import EventError, Rejection, TableError
 from ray_pubsub.index.arrow_table import as_arrow_table
+from ray_pubsub.language.normal_form import MIDDLE
 from ray_pubsub.language.printer import write
 from ray_pubsub.language.tree import Between, Comparison, Constant, Operand, Tree, conjunction, disjunction
 from ray_pubsub.model.arrow_events import from_arrow
@@ -23,8 +24,6 @@ from ray_pubsub.model.event_batch import EventBatch, Lane
 from ray_pubsub.model.values import Kind
 
 __all__ = ["PredicateTable"]
-
-MIDDLE: dict[Kind, Any] = {Kind.NUMBER: 0, Kind.STRING: "", Kind.BOOLEAN: False, Kind.TIMESTAMP: 0}
 
 
 class PredicateTable:

@@ -1,10 +1,10 @@
 """One event against dense clauses: clustered bucket bitmaps (kernels/clustering.py, kernels/bitmaps.py).
 
-    1. Outer bitmaps, ANDed over the columns, leave the words of 64 clauses that may hold a match (14 % on the standard workload W1).
+    1. Outer bitmaps, ANDed over the columns, leave the words of 64 clauses that may hold a match.
     2. Lines of 512 bits with a live word are ANDed column by column, the most selective first, over one flat list of the lines of all
-       blocks, with prefetch; empty lines leave the list. Memory latency is the limit, so what counts is lines touched, 8 ns each.
-    3. Bits left (1.3 times the matches at 64 buckets) are compared by their 8-bit codes: one cache line, which also holds the number.
-    4. Equal codes (12 %) are settled by the exact bound of that very column.
+       blocks, with prefetch; empty lines leave the list. Memory latency is the limit, so what counts is lines touched.
+    3. Bits left, somewhat more than the matches, are compared by their 8-bit codes: one cache line, which also holds the number.
+    4. Equal codes are settled by the exact bound of that very column.
 
 This is DEXIN's inclusive method after GEM's cached bit sets, with buckets for caches, so that no boundary is ever replayed. The blocks are
 separate allocations; `table` holds their addresses (bitmaps, outer, rows, exact), and whoever calls keeps them alive.

@@ -8,7 +8,7 @@ first list and a prefix of the second; the lists are neighbours, so they are one
     directory[base[column] + code] = equality run (start, end), range run (start, end)     one cache line per value of an event
     check[2 * position]              another column the clause needs: most candidates die here, by one load from a byte array
                                      (the column count itself, whose presence is EMIT: the run alone proves the clause)
-    check[2 * position + 1]          the clause's owner, in the same cache line: apart, it was a miss per match (15 µs an event, not 6)
+    check[2 * position + 1]          the clause's owner, in the same cache line: apart, it was a miss per match (15 µs an event, not 7)
     tests in CSR by position         for the few that are left
 """
 

@@ -41,7 +41,7 @@ from ray_pubsub.language.value_set import (
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["AllOf", "AnyOf", "Clause", "NormalForm", "Test", "normalize"]
+__all__ = ["MIDDLE", "AllOf", "AnyOf", "Clause", "NormalForm", "Test", "normalize"]
 
 
 @dataclass(frozen=True, slots=True)
