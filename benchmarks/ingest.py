@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     index = add()
     for number in random_.sample(range(SUBSCRIPTIONS), 200):  # the shape cache gives what the grammar gives
-        assert index._catalogue.source(number).tree_at(number) == parse(texts[number])
+        assert index._books.catalogue.source(number).tree_at(number) == parse(texts[number])
     table.add_row("text of 5 predicates, add_many, scan (no index)", measure(add).rate(SUBSCRIPTIONS))
     table.add_row("text of 5 predicates, add_many, auto (indexed)", measure(lambda: add("auto")).rate(SUBSCRIPTIONS))
 

@@ -1,6 +1,9 @@
 """Matching on W1, W2 and W3, one core: every engine beside two compiled references, results compared in the same run.
 
-python -m benchmarks matching [--subscriptions N] [--engines auto,dexin,…] [--events N]
+python -m benchmarks matching [--subscriptions N | --quick] [--engines auto,dexin,… | --engines all] [--workloads w1,w2,w3]
+
+`dense` and `pivot` are the segments that only `auto` builds, here forced for all clauses. With `auto` among the engines, each other one is
+measured in turns with it, and the last line says how much slower auto is than the best of them.
 """
 
 from __future__ import annotations
@@ -8,78 +11,159 @@ from __future__ import annotations
 import argparse
 import gc
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 import ray_pubsub
 from benchmarks.baselines import ColumnarScan, InvertedLists
-from ray_pubsub.index.match_index import ENGINES
+from ray_pubsub.engines.cost_model import MOST_DENSE_COLUMNS
+from ray_pubsub.engines.segments import KINDS
+from ray_pubsub.index.engine_choice import ENGINES
+from ray_pubsub.index.live import LiveIndex
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.workloads import Workload, dense, partial, sparse
 
 BATCH = 1024
-REPEATS = 5
-console = Console(width=150)
+ROUNDS = 7
+SLOW = 2.0
+"""Milliseconds of the processor an event from which on an engine is measured with FEW events."""
+FEW = 32
+QUICK = 100_000
+COLUMNS = (
+    "system", "batch ms/event", "reference ÷", "auto ÷", "one event ms", "reference ÷", "auto ÷", "p50", "p99", "build s", "bytes/sub",
+)  # fmt: skip
+console = Console(width=160)
+
+
+class Times(NamedTuple):
+    """Milliseconds an event, by the clock and of the processor: batches[round, which], singles[round, event, which]."""
+
+    batches: NDArray[np.float64]
+    singles: NDArray[np.float64]
+
+    @property
+    def batch(self) -> float:
+        return float(np.median(self.batches[:, 0]))
+
+    @property
+    def each(self) -> NDArray[np.float64]:
+        """Of every event the median round."""
+        middle: NDArray[np.float64] = np.median(self.singles[:, :, 0], axis=0)
+        return middle
+
+    def over(self, other: Times) -> tuple[float, float]:
+        """How many times as long as another, in batches and one by one: the processor's time of the fastest rounds, as what else runs on
+        the machine only ever adds."""
+        singles = self.singles[:, :, 1].min(axis=0).sum() / other.singles[:, :, 1].min(axis=0).sum()
+        return float(self.batches[:, 1].min() / other.batches[:, 1].min()), float(singles)
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks matching", description=__doc__)
     parser.add_argument("--subscriptions", type=int, default=1_000_000)
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} subscriptions")
     parser.add_argument("--engines", default="auto", help="comma-separated; 'all' is every engine but scan")
     parser.add_argument("--workloads", default="w1,w2,w3")
     options = parser.parse_args(arguments)
-    engines = [name for name in ENGINES if name != "scan"] if options.engines == "all" else options.engines.split(",")
+    single = [name for name in (*KINDS, *ENGINES) if name not in ("auto", "scan")]
+    engines = ["auto", *dict.fromkeys(single)] if options.engines == "all" else options.engines.split(",")
     makers = {"w1": dense, "w2": partial, "w3": sparse}
     for name in options.workloads.split(","):
-        run(makers[name](options.subscriptions), engines)
+        run(makers[name](QUICK if options.quick else options.subscriptions), engines)
 
 
 def run(workload: Workload, engines: list[str]) -> None:
     table = Table(title=f"{workload.name}, {workload.subscriptions:,} subscriptions, one core", title_justify="left")
-    for column in (
-        "system",
-        "batch ms/event",
-        "reference ÷",
-        "one event ms",
-        "reference ÷",
-        "p50",
-        "p99",
-        "build s",
-        "bytes/sub",
-    ):
+    for column in COLUMNS:
         table.add_column(column, justify="left" if column == "system" else "right")
     dicts = workload.event_dicts()
     reference, expected = reference_times(workload, table)
+    auto: ray_pubsub.MatchIndex | None = None
+    ratios: dict[str, tuple[float, float]] = {}
     for engine in engines:
-        index = ray_pubsub.MatchIndex(engine=engine)
+        if engine == "dense" and workload.attributes > MOST_DENSE_COLUMNS:
+            table.add_row(f"dense: for at most {MOST_DENSE_COLUMNS} attributes", *[""] * (len(COLUMNS) - 1))
+            continue
+        index = index_of(engine)
         predicates = workload.predicates()
         start = time.perf_counter()
         index.add_predicates(predicates)
         index.match(dicts[0])
         build = time.perf_counter() - start
-        check(index, dicts, expected, workload)
-        batch = batch_of(workload, dicts)
-        batch_ms = best_of(lambda index=index, batch=batch: index.match_many(batch)) / batch.size * 1e3
-        singles = one_by_one(index, dicts)
-        mean = float(np.mean(singles))
+        slow = check(index, dicts, expected, workload) > SLOW
+        batch = batch_of(workload, dicts, FEW if slow else BATCH)
+        singles = [from_dicts([event]) for event in dicts[: FEW if slow else 200]]
+        name = engine
+        if engine == "auto":
+            auto = index
+            name = f"auto ({', '.join(sorted({part.engine for part in index.explain(dicts[0]).segments}))})"
+        against = {} if auto is None or engine == "auto" else {"auto": auto}
+        times = in_turns({engine: index, **against}, batch, singles, 1 if slow else ROUNDS)
+        mine = times[engine]
+        ratios[engine] = times["auto"].over(mine) if "auto" in times else (1.0, 1.0)
+        each = mine.each
         table.add_row(
-            engine,
-            f"{batch_ms:.4f}",
-            f"{reference / batch_ms:.1f}",
-            f"{mean:.4f}",
-            f"{reference / mean:.1f}",
-            f"{np.percentile(singles, 50):.4f}",
-            f"{np.percentile(singles, 99):.4f}",
+            name + (f", {FEW} events" if slow else ""),
+            f"{mine.batch:.4f}",
+            f"{reference / mine.batch:.1f}",
+            f"{ratios[engine][0]:.2f}" if against else "",
+            f"{each.mean():.4f}",
+            f"{reference / each.mean():.1f}",
+            f"{ratios[engine][1]:.2f}" if against else "",
+            f"{np.percentile(each, 50):.4f}",
+            f"{np.percentile(each, 99):.4f}",
             f"{build:.1f}",
             f"{index.nbytes / workload.subscriptions:.0f}",
         )
         del index
         gc.collect()
     console.print(table)
+    ratios.pop("auto", None)
+    if auto is not None and ratios:
+        best = [max(ratios, key=lambda engine, place=place: ratios[engine][place]) for place in (0, 1)]  # type: ignore[misc]
+        console.print(
+            f"auto ÷ best single engine: batch {ratios[best[0]][0]:.2f} ({best[0]}), one event {ratios[best[1]][1]:.2f} ({best[1]})\n"
+        )
+
+
+def index_of(engine: str) -> ray_pubsub.MatchIndex:
+    """An index of that engine; of a part of auto's, an index whose segments are all of that kind."""
+    if engine in ENGINES:
+        return ray_pubsub.MatchIndex(engine=engine)
+    index = ray_pubsub.MatchIndex()
+    index._books = index._books._replace(engine=LiveIndex(index.limits, KINDS[engine]))
+    return index
+
+
+def in_turns(
+    indexes: dict[str, ray_pubsub.MatchIndex], batch: EventBatch, singles: list[EventBatch], rounds: int
+) -> dict[str, Times]:
+    """`match_many` on prepared batches (reading dicts is not in it), index after index in every round."""
+    times: dict[str, list[tuple[NDArray[np.float64], list[NDArray[np.float64]]]]] = {name: [] for name in indexes}
+    for index in indexes.values():
+        index.match_many(batch)
+    for _ in range(rounds):
+        for name, index in indexes.items():
+            whole = took(lambda index=index: index.match_many(batch)) / batch.size  # type: ignore[misc]
+            each = [took(lambda index=index, one=one: index.match_many(one)) for one in singles]  # type: ignore[misc]
+            times[name].append((whole, each))
+    return {
+        name: Times(np.array([whole for whole, _ in found]), np.array([each for _, each in found]))
+        for name, found in times.items()
+    }
+
+
+def took(work: Callable[[], object]) -> NDArray[np.float64]:
+    """Milliseconds by the clock, and of the processor."""
+    start, used = time.perf_counter(), time.thread_time()
+    work()
+    return np.array([time.perf_counter() - start, time.thread_time() - used]) * 1e3
 
 
 def reference_times(workload: Workload, table: Table) -> tuple[float, Any]:
@@ -87,67 +171,41 @@ def reference_times(workload: Workload, table: Table) -> tuple[float, Any]:
     if workload.name == "W3":
         lists = InvertedLists(workload)
         lists.match()
-        ms = best_of(lists.match) / workload.events * 1e3
+        ms = float(np.median([took(lists.match)[0] for _ in range(ROUNDS)])) / workload.events
         expected = [np.sort(lists.out[lists.offsets[e] : lists.offsets[e + 1]]) for e in range(workload.events)]
-        table.add_row("inverted lists, counting (reference)", f"{ms:.4f}", "1", "", "", "", "", "", "")
+        table.add_row("inverted lists, counting (reference)", f"{ms:.4f}", "1", *[""] * (len(COLUMNS) - 3))
         return ms, expected
     scan = ColumnarScan(workload)
     values = workload.event_value.reshape(workload.events, workload.attributes)
     expected = [np.sort(scan.match(row)) for row in values]
-    times = []
-    for row in values:
-        start = time.perf_counter()
-        scan.match(row)
-        times.append((time.perf_counter() - start) * 1e3)
+    times = [took(lambda row=row: scan.match(row))[0] for row in values]  # type: ignore[misc]
     ms = float(np.median(times))
-    table.add_row(
-        "columnar scan (reference)", f"{ms:.4f}", "1", f"{ms:.4f}", "1", "", f"{np.percentile(times, 99):.3f}", "", ""
-    )
+    table.add_row("columnar scan (reference)", f"{ms:.4f}", "1", "", f"{ms:.4f}", "1", *[""] * (len(COLUMNS) - 6))
     return ms, expected
 
 
-def check(index: ray_pubsub.MatchIndex, dicts: list[dict[str, int]], expected: Any, workload: Workload) -> None:
-    """Every event of the workload, in a batch and one by one, gives exactly the reference's ids."""
+def check(index: ray_pubsub.MatchIndex, dicts: list[dict[str, int]], expected: Any, workload: Workload) -> float:
+    """Every event of the workload, in a batch, and some one by one, gives exactly the reference's ids. Returns the batch's ms an
+    event, of the processor."""
+    start = time.thread_time()
     found = index.match_many(dicts)
+    milliseconds = (time.thread_time() - start) * 1e3 / len(dicts)
     for event, ids in enumerate(expected):
         assert np.array_equal(np.sort(np.array(found[event])), ids), f"event {event} differs"
     for event in range(0, len(dicts), max(1, len(dicts) // 50)):
         assert np.array_equal(np.sort(np.array(index.match(dicts[event]), dtype=np.int64)), expected[event])
     if workload.subscriptions == 1_000_000:
         assert len(found) == workload.matches_of_a_million
+    return milliseconds
 
 
-def batch_of(workload: Workload, dicts: list[dict[str, int]]) -> EventBatch:
-    """The workload's events and further uniform ones, prepared."""
+def batch_of(workload: Workload, dicts: list[dict[str, int]], size: int) -> EventBatch:
+    """The workload's events and, for W1 and W2, further uniform ones, prepared."""
     rng = np.random.default_rng(1)
-    if workload.name != "W3":
+    if workload.name != "W3" and size > len(dicts):
         names = workload.names()
-        more = rng.integers(0, 1_000_001, (BATCH - len(dicts), workload.attributes)).tolist()
+        more = rng.integers(0, 1_000_001, (size - len(dicts), workload.attributes)).tolist()
         dicts = dicts + [dict(zip(names, row, strict=True)) for row in more]
-    batch = from_dicts(dicts)
+    batch = from_dicts(dicts[:size])
     batch.cells()
     return batch
-
-
-def one_by_one(index: ray_pubsub.MatchIndex, dicts: list[dict[str, int]]) -> list[float]:
-    """ms of `match_many` on a prepared batch of one (reading the dict is not in it), for each event the median of three passes."""
-    batches = [from_dicts([event]) for event in dicts[:200]]
-    passes = []
-    for _ in range(3):
-        times = []
-        for batch in batches:
-            start = time.perf_counter()
-            index.match_many(batch)
-            times.append((time.perf_counter() - start) * 1e3)
-        passes.append(times)
-    return [float(np.median(times)) for times in zip(*passes, strict=True)]
-
-
-def best_of(work: Any) -> float:
-    work()
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))

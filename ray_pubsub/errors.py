@@ -7,6 +7,8 @@ RayPubSubError
 │   └── ExpressionLimitError        it is larger than a named setting allows
 ├── SubscriptionIdError             an id that is neither str nor int
 ├── UnknownSubscriptionError        an id that is not in the index
+├── UnknownLevelError               a priority level that the rules do not have
+├── UnknownRuleError                an id that no priority rule has
 ├── RejectedSubscriptionsError      an all-or-nothing bulk add in which some items were bad: all of them
 ├── EventError                      an event's value cannot be used: attribute, reason, position in the batch
 ├── TableError                      a table lacks a column or has one of the wrong type
@@ -35,6 +37,8 @@ __all__ = [
     "SettingError",
     "SubscriptionIdError",
     "TableError",
+    "UnknownLevelError",
+    "UnknownRuleError",
     "UnknownSubscriptionError",
 ]
 
@@ -115,6 +119,26 @@ class UnknownSubscriptionError(RayPubSubError, KeyError):
         return str(self.args[0])
 
 
+class UnknownLevelError(RayPubSubError, ValueError):
+    """There is no priority level of this name."""
+
+    def __init__(self, level: object, levels: tuple[str, ...]) -> None:
+        self.level = level
+        self.levels = levels
+        super().__init__(f"there is no level {level!r}; choose one of {', '.join(map(repr, levels))}")
+
+
+class UnknownRuleError(RayPubSubError, KeyError):
+    """There is no priority rule with this id."""
+
+    def __init__(self, id: str | int) -> None:
+        self.id = id
+        super().__init__(f"there is no rule {id!r}")
+
+    def __str__(self) -> str:  # KeyError would show the message's repr
+        return str(self.args[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Rejection:
     """One bad item of a bulk operation: its position in the input, its id, and why."""
@@ -122,6 +146,10 @@ class Rejection:
     position: int
     id: Any
     error: RayPubSubError
+
+    def at(self, position: int) -> Rejection:
+        """The same, at another position."""
+        return Rejection(position, self.id, self.error)
 
     def __str__(self) -> str:
         return f"#{self.position} ({self.id!r}): {self.error}"

@@ -20,7 +20,7 @@ from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, Cut, Cuts, Value
 from ray_pubsub.model.event_batch import split_number
 from ray_pubsub.model.values import Kind
 
-__all__ = ["TEST", "ClauseTable", "Form", "Side", "TestColumns", "TestRecord", "test_record"]
+__all__ = ["TEST", "ClauseTable", "Form", "Side", "TestColumns", "TestRecord", "as_alternative", "test_record"]
 
 TEST = np.dtype(
     [
@@ -40,10 +40,12 @@ assert struct.calcsize("<" + PACKED_TEST) == TEST.itemsize
 
 
 class Form:
-    """What a test record holds."""
+    """What a test record holds; to either, ALTERNATIVE may be added: the tests of its clause are alternatives, of which one must hold, and
+    all the clauses of its owner, which follow each other, must hold (OpIndex section 6.1)."""
 
     INTERVAL = 0
     OPAQUE = 1
+    ALTERNATIVE = 2
 
 
 class Side:
@@ -76,6 +78,11 @@ def test_record(attribute: int, allowed: ValueSet, vocabulary: Vocabulary, table
     if number == len(table.opaque):
         table.opaque.append((attribute, allowed))
     return (attribute, Form.OPAQUE, 0, 0, 0, number, 0.0, 0, 0.0)
+
+
+def as_alternative(record: TestRecord) -> TestRecord:
+    """The record as one of a clause of alternatives."""
+    return (record[0], record[1] | Form.ALTERNATIVE, *record[2:])
 
 
 def _is_point(cuts: Cuts) -> bool:
@@ -136,22 +143,49 @@ class ClauseTable:
     def empty(cls) -> ClauseTable:
         return cls(0, np.empty(64, np.int64), np.zeros(65, np.int64), np.empty(256, TEST), [], {})
 
+    def of_alternatives(self) -> NDArray[np.bool_] | None:
+        """Which clauses are alternatives; None if none is."""
+        form = self.tests["form"][: self.test_count]
+        if form.max(initial=0) < Form.ALTERNATIVE:
+            return None
+        filled = np.diff(self.offsets[: self.count + 1]) > 0
+        found = np.zeros(self.count, dtype=bool)
+        found[filled] = form[self.offsets[: self.count][filled]] & Form.ALTERNATIVE != 0
+        return found
+
+    def take(self, clauses: NDArray[np.int64]) -> ClauseTable:
+        """A table of these clauses, in this order; it shares the sets."""
+        lengths = np.diff(self.offsets)[clauses]
+        ends = np.cumsum(lengths)
+        tests = np.arange(int(lengths.sum())) + np.repeat(self.offsets[clauses] - (ends - lengths), lengths)
+        offsets = np.concatenate([[0], ends]).astype(np.int64)
+        return ClauseTable(len(clauses), self.owners[clauses], offsets, self.tests[tests], self.opaque, {})
+
     def append(self, owner: int, records: Sequence[TestRecord]) -> None:
         """One more clause. Fields are packed in one call: assigning them one by one took five times as long."""
-        start = int(self.offsets[self.count])
-        end = start + len(records)
-        if self.count == len(self.owners):
-            self.owners = _grown(self.owners, self.count + 1)
-            self.offsets = _grown(self.offsets, len(self.owners) + 1)
-        if end > len(self.tests):
-            self.tests = _grown(self.tests, end)
-        place = start * TEST.itemsize
+        place = self._add_clause(owner, len(records)) * TEST.itemsize
         for record in records:
             RECORD.pack_into(self.tests, place, *record)
             place += TEST.itemsize
-        self.owners[self.count] = owner
-        self.offsets[self.count + 1] = end
         self.count += 1
+
+    def append_packed(self, owner: int, tests: int, record: struct.Struct, fields: Sequence[Any]) -> None:
+        """One more clause, given as the fields of all its tests; `record` packs them."""
+        place = self._add_clause(owner, tests) * TEST.itemsize
+        record.pack_into(self.tests, place, *fields)
+        self.count += 1
+
+    def _add_clause(self, owner: int, tests: int) -> int:
+        """Room for one more; where its tests start. It is there once `count` is raised."""
+        start: int = self.offsets.item(self.count)
+        if self.count == len(self.owners):
+            self.owners = _grown(self.owners, self.count + 1)
+            self.offsets = _grown(self.offsets, len(self.owners) + 1)
+        if start + tests > len(self.tests):
+            self.tests = _grown(self.tests, start + tests)
+        self.owners[self.count] = owner
+        self.offsets[self.count + 1] = start + tests
+        return start
 
 
 RECORD = struct.Struct("<" + PACKED_TEST)

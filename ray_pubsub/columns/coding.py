@@ -2,11 +2,13 @@
 
 Per attribute (a column of the block) code 0 is absence, then each kind has a run of codes (a track; kernels/coding.py). All kinds lie in
 one line, so every test, whatever it says, is a union of code intervals; mostly one. A pattern is a column of its own, on which an event has
-code 0 (not a string), 1 (no match) or 2 (match): patterns are asked once per distinct string, not once per clause.
+code 0 (not a string), 1 (no match) or 2 (match): patterns are asked once per distinct string, not once per clause. Beside a negated pattern
+a clause has a test that the attribute is a string, so there 0 and 1 are as good, and an event needs no code for what does not match it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -57,6 +59,10 @@ class CodeSpace:
     """Column → its largest code."""
     plans: dict[Any, Any] = field(default_factory=dict)
     """A place for event_codes.py to remember how a layout of events is coded."""
+    pattern_sets: dict[int, Any] = field(default_factory=dict)
+    """Another, for how patterns are asked."""
+    refusals: set[int] = field(default_factory=set)
+    """Pattern columns in which a test asks for NO_MATCH alone, not for UNKNOWN or NO_MATCH."""
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
@@ -98,13 +104,15 @@ class CodedTests:
 
 def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, sparseness: float) -> CodedTests:
     """Codes for all tests of the table. A track whose operands are integers, of which at least one in `sparseness` between the
-    least and the largest is used, needs no dictionary: rank is a subtraction instead of a search in cold memory."""
+    least and the largest is used, needs no dictionary: rank is a subtraction instead of a search in cold memory.
+
+    The clauses are all of one sort: of alternatives, or not."""
     tests = table.tests[: table.test_count]
     offsets = table.offsets[: table.count + 1]
     used = np.bincount(tests["attribute"]) > 0
     attributes = np.flatnonzero(used).astype(np.int32)
     column = (np.cumsum(used, dtype=np.int32) - 1)[tests["attribute"]]
-    is_opaque = tests["form"] == Form.OPAQUE
+    is_opaque = tests["form"] & Form.OPAQUE != 0
     opaque_tests = np.flatnonzero(is_opaque)
     operands = _Operands(column, tests, is_opaque, vocabulary)
     # A set is coded once per column that uses it, however many clauses share it.
@@ -117,7 +125,8 @@ def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, sparseness: floa
     coded = CodedTests(space, offsets, column, low, high, None, np.zeros(1, np.int64), nothing, nothing)
     if not len(opaque_tests):
         return coded
-    return _with_opaque(coded, opaque_tests, opaque_pairs, table.opaque)
+    alternatives = bool(tests["form"][opaque_tests[0]] & Form.ALTERNATIVE)
+    return _with_opaque(coded, opaque_tests, opaque_pairs, table.opaque, alternatives)
 
 
 BOUNDS = (("low_side", "low_whole", "low_rest"), ("high_side", "high_whole", "high_rest"))
@@ -263,21 +272,27 @@ def _string_cut_codes(
 
 
 def _with_opaque(
-    coded: CodedTests, opaque_tests: NDArray[np.int64], pairs: list[tuple[int, int]], sets: list[tuple[int, ValueSet]]
+    coded: CodedTests,
+    opaque_tests: NDArray[np.int64],
+    pairs: list[tuple[int, int]],
+    sets: list[tuple[int, ValueSet]],
+    alternatives: bool,
 ) -> CodedTests:
-    """Fills in the tests that are not one interval, and adds a test on a pattern column for each pattern."""
+    """Fills in the tests that are not one interval, and adds a test on a pattern column for each pattern. Among alternatives a pattern
+    comes alone (columns/disjunctions.py): there that is the test."""
     space = coded.space
     pieces = np.full(len(coded.column), -1, dtype=np.int32)
     piece_offsets, piece_low, piece_high = [0], [], []
     owner = np.repeat(np.arange(len(coded.offsets) - 1), np.diff(coded.offsets))
     pattern_columns: dict[PatternColumn, int] = {}
-    added: list[tuple[int, int, int]] = []  # clause, column, code
+    added: list[tuple[int, int, int, int]] = []  # clause, column, low, high
     known: dict[tuple[int, int], tuple[int, int, int]] = {}  # column and set → low, high, pieces
+    number_codes = _number_codes(space, dict.fromkeys(pairs), sets)
     for test, pair in zip(opaque_tests.tolist(), pairs, strict=True):
         column, number = pair
         allowed = sets[number][1]
         if pair not in known:
-            found = _set_codes(space, column, allowed)
+            found = _set_codes(space, column, allowed, number_codes)
             piece = -1
             if len(found) > 1:
                 piece = len(piece_offsets) - 1
@@ -289,7 +304,13 @@ def _with_opaque(
         for pattern in allowed.patterns:
             key = PatternColumn(int(space.attributes[column]), replace(pattern.leaf, negated=False))
             place = pattern_columns.setdefault(key, len(space.attributes) + len(pattern_columns))
-            added.append((int(owner[test]), place, NO_MATCH if pattern.leaf.negated else MATCH))
+            code = NO_MATCH if pattern.leaf.negated else MATCH
+            if alternatives:
+                coded.column[test], coded.low[test], coded.high[test] = place, code, code
+                if pattern.leaf.negated:
+                    space.refusals.add(place)
+            else:
+                added.append((int(owner[test]), place, UNKNOWN if pattern.leaf.negated else MATCH, code))
     space.patterns = list(pattern_columns)
     space.top = np.concatenate([space.top, np.full(len(pattern_columns), MATCH, dtype=np.int32)])
     coded = replace(
@@ -302,28 +323,47 @@ def _with_opaque(
     return _with_tests(coded, owner, added) if added else coded
 
 
-def _with_tests(coded: CodedTests, owner: NDArray[np.int64], added: list[tuple[int, int, int]]) -> CodedTests:
+def _with_tests(coded: CodedTests, owner: NDArray[np.int64], added: list[tuple[int, int, int, int]]) -> CodedTests:
     assert coded.pieces is not None
-    new_owner, new_column, new_code = (np.array(part) for part in zip(*added, strict=True))
+    new_owner, new_column, new_low, new_high = (np.array(part) for part in zip(*added, strict=True))
     owners = np.concatenate([owner, new_owner])
     order = np.argsort(owners, kind="stable")
     return replace(
         coded,
         offsets=np.searchsorted(owners[order], np.arange(len(coded.offsets))),
         column=np.concatenate([coded.column, new_column]).astype(np.int32)[order],
-        low=np.concatenate([coded.low, new_code]).astype(np.int32)[order],
-        high=np.concatenate([coded.high, new_code]).astype(np.int32)[order],
+        low=np.concatenate([coded.low, new_low]).astype(np.int32)[order],
+        high=np.concatenate([coded.high, new_high]).astype(np.int32)[order],
         pieces=np.concatenate([coded.pieces, np.full(len(added), -1)]).astype(np.int32)[order],
     )
 
 
-def _set_codes(space: CodeSpace, column: int, allowed: ValueSet) -> list[tuple[int, int]]:
+def _number_codes(
+    space: CodeSpace, pairs: Iterable[tuple[int, int]], sets: list[tuple[int, ValueSet]]
+) -> Iterator[int]:
+    """The codes of the operands of all sets but for strings, in the order of their cuts: encoded at once, one by one took most of the
+    time that coding takes."""
+    operands = [
+        (column * KINDS + kind, *split_number(cut[1]))
+        for column, number in pairs
+        for kind in Kind
+        if kind != Kind.STRING
+        for cut in sets[number][1].cuts(kind)
+        if len(cut) == 3
+    ]
+    track, whole, rest = zip(*operands, strict=True) if operands else ((), (), ())
+    codes = space.encode(np.array(track, np.int64), np.array(whole, np.int64), np.array(rest, np.float64) + 0.0)
+    return iter(codes.tolist())
+
+
+def _set_codes(space: CodeSpace, column: int, allowed: ValueSet, number_codes: Iterator[int]) -> list[tuple[int, int]]:
     """The code intervals of a set, ascending and not touching each other."""
     found: list[tuple[int, int]] = [(0, 0)] if allowed.absent else []
     for kind in Kind:
         cuts = allowed.cuts(kind)
         for enter, leave in zip(cuts[::2], cuts[1::2], strict=True):
-            first, last = _cut_code(space, column, kind, enter), _cut_code(space, column, kind, leave) - 1
+            first = _cut_code(space, column, kind, enter, number_codes)
+            last = _cut_code(space, column, kind, leave, number_codes) - 1
             if found and found[-1][1] + 1 == first:
                 found[-1] = (found[-1][0], last)
             else:
@@ -331,7 +371,7 @@ def _set_codes(space: CodeSpace, column: int, allowed: ValueSet) -> list[tuple[i
     return found
 
 
-def _cut_code(space: CodeSpace, column: int, kind: Kind, cut: Cut) -> int:
+def _cut_code(space: CodeSpace, column: int, kind: Kind, cut: Cut, number_codes: Iterator[int]) -> int:
     track = column * KINDS + kind
     base = int(space.base[track])
     if cut == BELOW_ALL:
@@ -340,5 +380,4 @@ def _cut_code(space: CodeSpace, column: int, kind: Kind, cut: Cut) -> int:
         return base + 2 * int(space.count[track]) + 1
     if kind == Kind.STRING:
         return base + 2 * space.string_ranks[column][cut[1]] + 1 + int(cut[2])
-    whole, rest = split_number(cut[1])
-    return int(space.encode(np.array([track]), np.array([whole]), np.array([rest + 0.0]))[0]) + int(cut[2])
+    return next(number_codes) + int(cut[2])

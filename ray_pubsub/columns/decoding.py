@@ -9,12 +9,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import TEST, ClauseTable, Form, Side, TestColumns, test_record
-from ray_pubsub.columns.coding import KINDS, NO_MATCH, RANKED, CodedTests, CodeSpace
+from ray_pubsub.columns.coding import KINDS, MATCH, RANKED, CodedTests, CodeSpace
 from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.kernels.decoding import decode_intervals, keep_records
 from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, EVERYTHING, Cut, PatternTest, ValueSet
 from ray_pubsub.model.values import Kind
 
-__all__ = ["decode_clauses", "join_tables"]
+__all__ = ["chosen_tests", "decode_clauses", "join_tables", "move_table"]
+
+
+def chosen_tests(coded: CodedTests, clauses: NDArray[np.int64]) -> CodedTests:
+    """The tests of these clauses, in this order."""
+    lengths = np.diff(coded.offsets)[clauses]
+    ends = np.cumsum(lengths)
+    tests = np.arange(int(lengths.sum())) + np.repeat(coded.offsets[clauses] - (ends - lengths), lengths)
+    return replace(
+        coded,
+        offsets=np.concatenate([[0], ends]).astype(np.int64),
+        column=coded.column[tests],
+        low=coded.low[tests],
+        high=coded.high[tests],
+        pieces=None if coded.pieces is None else coded.pieces[tests],
+    )
 
 
 def decode_clauses(coded: CodedTests, owners: NDArray[np.int64], vocabulary: Vocabulary) -> ClauseTable:
@@ -22,19 +38,12 @@ def decode_clauses(coded: CodedTests, owners: NDArray[np.int64], vocabulary: Voc
     space = coded.space
     tests = np.zeros(len(coded.column), dtype=TEST)
     table = ClauseTable(len(owners), owners, coded.offsets.astype(np.int64), tests, [], {})
-    attribute_columns = len(space.attributes)
-    on_attribute = coded.column < attribute_columns
-    column = np.where(on_attribute, coded.column, 0).astype(np.int64)
-    bases = space.base.reshape(-1, KINDS)
-    kind = (bases[column] <= coded.low[:, None]).sum(axis=1) - 1  # the run of codes that `low` lies in; -1 is absence
-    track = column * KINDS + np.maximum(kind, 0)
-    base, last = space.base[track], space.base[track] + 2 * space.count[track]
-    plain = on_attribute & (kind >= 0) & (coded.high <= last) & (kind != Kind.STRING)
-    if coded.pieces is not None:
-        plain &= coded.pieces < 0
-    tests["attribute"][on_attribute] = space.attributes[column[on_attribute]]
-    tests["form"], tests["kind"] = Form.INTERVAL, np.maximum(kind, 0)
-    _bounds(space, tests, track, coded.low - base, coded.high + 1 - base, plain)
+    kind, plain = np.empty(len(tests), dtype=np.int8), np.empty(len(tests), dtype=np.bool_)
+    pieces = np.empty(0, np.int32) if coded.pieces is None else coded.pieces
+    decode_intervals(
+        coded.column, coded.low, coded.high, pieces, KINDS, space.attributes, *space.arrays, tests, kind, plain
+    )
+    plain |= _string_points(coded, tests, kind, vocabulary)
     known: dict[tuple[int, int, int, int], Any] = {}
     for test in np.flatnonzero(~plain).tolist():
         piece = -1 if coded.pieces is None else int(coded.pieces[test])
@@ -46,14 +55,43 @@ def decode_clauses(coded: CodedTests, owners: NDArray[np.int64], vocabulary: Voc
     return table
 
 
+def _string_points(
+    coded: CodedTests, tests: NDArray[Any], kind: NDArray[np.int8], vocabulary: Vocabulary
+) -> NDArray[np.bool_]:
+    """Fills in the tests that are equalities of strings, looking up each operand of a column once; which they are."""
+    space = coded.space
+    points: NDArray[np.bool_] = (kind == Kind.STRING) & (coded.low == coded.high)
+    if coded.pieces is not None:
+        points &= coded.pieces < 0
+    chosen = np.flatnonzero(points)
+    # Twice the rank, if it is a point:
+    rank = coded.low[chosen] - space.base[coded.column[chosen] * KINDS + Kind.STRING] - 1
+    chosen, rank = chosen[rank & 1 == 0], rank[rank & 1 == 0]
+    points[:] = False
+    points[chosen] = True
+    for column in np.unique(coded.column[chosen]).tolist():
+        here = coded.column[chosen] == column
+        mine = chosen[here]
+        texts = space.strings[column]
+        used, which = np.unique(rank[here] >> 1, return_inverse=True)
+        numbers = np.array([vocabulary.strings.number(texts[place]) for place in used.tolist()])[which.reshape(-1)]
+        tests["low_side"][mine], tests["high_side"][mine] = Side.BEFORE, Side.AFTER
+        tests["low_whole"][mine] = tests["high_whole"][mine] = numbers
+    return points
+
+
 def join_tables(tables: list[ClauseTable], kept: list[NDArray[np.bool_]]) -> ClauseTable:
     """One table of the clauses of several that are to be kept."""
     owners, lengths, tests = [], [], []
     joined = ClauseTable.empty()
     for table, keep in zip(tables, kept, strict=True):
         length = np.diff(table.offsets[: table.count + 1])
-        part = table.tests[: table.test_count][np.repeat(keep, length)]
-        opaque = np.flatnonzero(part["form"] == Form.OPAQUE)
+        if isinstance(table.tests, TestColumns):
+            part = table.tests[: table.test_count][np.repeat(keep, length)].records()
+        else:
+            part = np.empty(int(length[keep].sum()), dtype=TEST)
+            keep_records(table.offsets[: table.count + 1], table.tests, keep, 0, part)
+        opaque = np.flatnonzero(part["form"] & Form.OPAQUE)
         if len(opaque):
             used = np.unique(part["low_whole"][opaque])
             numbers = np.zeros(int(used[-1]) + 1, dtype=np.int64)
@@ -65,46 +103,35 @@ def join_tables(tables: list[ClauseTable], kept: list[NDArray[np.bool_]]) -> Cla
             part["low_whole"][opaque] = numbers[part["low_whole"][opaque]]
         owners.append(table.owners[: table.count][keep])
         lengths.append(length[keep])
-        tests.append(part.records() if isinstance(part, TestColumns) else part)
+        tests.append(part)
     joined.owners, joined.tests = np.concatenate(owners), np.concatenate(tests)
     joined.offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
     joined.count = len(joined.owners)
     return joined
 
 
-def _bounds(
-    space: CodeSpace,
-    tests: NDArray[Any],
-    track: NDArray[np.int64],
-    low: NDArray[Any],
-    high: NDArray[Any],
-    plain: NDArray[np.bool_],
-) -> None:
-    """Offset 2r + 1 + side in a track is the cut at that side of operand r; 0 and 2k + 1 are no bound."""
-    for cut, side, whole, rest in (
-        (low, "low_side", "low_whole", "low_rest"),
-        (high, "high_side", "high_whole", "high_rest"),
-    ):
-        unbounded = (cut <= 0) | (cut > 2 * space.count[track])
-        tests[side] = np.where(unbounded, Side.NONE, (cut - 1) & 1)
-        chosen = np.flatnonzero(plain & ~unbounded)
-        rank = (cut[chosen] - 1) >> 1
-        tracks = track[chosen]
-        ranked = space.least[tracks] == RANKED
-        place = np.where(ranked, space.start[tracks] + rank, 0)
-        if len(space.operand_whole):
-            wholes, rests = space.operand_whole[place], space.operand_rest[place]
-        else:
-            wholes, rests = np.zeros(len(place), np.int64), np.zeros(len(place))
-        tests[whole][chosen] = np.where(ranked, wholes, np.where(ranked, 0, space.least[tracks]) + rank)
-        tests[rest][chosen] = np.where(ranked, rests, 0.0)
+def move_table(table: ClauseTable, owner: NDArray[np.int64], old: Vocabulary, new: Vocabulary) -> ClauseTable:
+    """The table with other owners (owner[o] for o) and in another vocabulary, which learns only what the table uses."""
+    tests = table.tests[: table.test_count].copy()
+    numbers = np.zeros(len(old.attributes), dtype=np.int32)
+    for number in np.unique(tests["attribute"]).tolist():
+        numbers[number] = new.attributes.number(old.attributes.texts[number])
+    tests["attribute"] = numbers[tests["attribute"]]
+    opaque = [(int(numbers[attribute]), allowed) for attribute, allowed in table.opaque]
+    texts = np.flatnonzero((tests["form"] & Form.OPAQUE == 0) & (tests["kind"] == Kind.STRING))
+    if len(texts):  # a string test is an equality: both bounds are the same number
+        used, which = np.unique(tests["low_whole"][texts], return_inverse=True)
+        moved = np.array([new.strings.number(old.strings.texts[number]) for number in used.tolist()])[which.reshape(-1)]
+        tests["low_whole"][texts] = tests["high_whole"][texts] = moved
+    owners = owner[table.owners[: table.count]]
+    return ClauseTable(table.count, owners, table.offsets[: table.count + 1], tests, opaque, {})
 
 
 def _value_set(coded: CodedTests, column: int, low: int, high: int, piece: int) -> tuple[int, ValueSet]:
     space = coded.space
     if column >= len(space.attributes):
         pattern = space.patterns[column - len(space.attributes)]
-        leaf = pattern.leaf if low != NO_MATCH else replace(pattern.leaf, negated=True)
+        leaf = pattern.leaf if high == MATCH else replace(pattern.leaf, negated=True)
         return pattern.attribute, ValueSet(False, strings=EVERYTHING, patterns=frozenset([PatternTest(leaf)]))
     pieces = [(low, high)]
     if piece >= 0:

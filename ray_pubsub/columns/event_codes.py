@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.coding import KINDS, MATCH, NO_MATCH, CodeSpace
+from ray_pubsub.columns.pattern_set import PatternSet
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.kernels.cells import order_by_row
 from ray_pubsub.kernels.coding import encode_lanes
-from ray_pubsub.language.patterns import compile_regexp, like_to_regexp
-from ray_pubsub.language.tree import Like, Regexp
 from ray_pubsub.model.event_batch import Cells, EventBatch, Lane, Layout
 from ray_pubsub.model.values import Kind
 
@@ -41,8 +40,8 @@ class LanePlan(NamedTuple):
     """Per lane, -1 if it has none or is of strings."""
     strings: list[int]
     """The lanes of strings that some clause tests."""
-    patterns: dict[int, list[tuple[int, Like | Regexp]]]
-    """Lane → the pattern columns of its attribute."""
+    patterns: list[int]
+    """Those of them whose attribute has patterns."""
 
 
 def encode_events(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -> EventCodes:
@@ -58,7 +57,7 @@ def encode_events(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -
             lane.whole
         ]
     if plan.patterns:
-        lane_column, lane_offsets, rows, codes = _with_patterns(batch, plan, cells, codes)
+        lane_column, lane_offsets, rows, codes = _with_patterns(batch, space, plan, cells, codes)
     offsets = np.zeros(batch.size + 1, dtype=np.int64)
     column_out, code_out = np.empty(len(rows), dtype=np.int32), np.empty(len(rows), dtype=np.int32)
     used = order_by_row(lane_column, lane_offsets, rows, codes, offsets, column_out, code_out)
@@ -88,27 +87,30 @@ def _plan(layout: Layout, space: CodeSpace, vocabulary: Vocabulary) -> LanePlan:
     is_string = kind == Kind.STRING
     track = np.where((column < 0) | is_string, -1, column * KINDS + kind).astype(np.int32)
     strings = np.flatnonzero(is_string & (column >= 0)).tolist()
-    by_attribute = _patterns_by_attribute(space)
-    patterns = {lane: by_attribute[int(attribute[lane])] for lane in strings if int(attribute[lane]) in by_attribute}
+    if space.patterns and not space.pattern_sets:
+        space.pattern_sets = _pattern_sets(space)
+    patterns = [lane for lane in strings if int(column[lane]) in space.pattern_sets]
     return LanePlan(column, track, strings, patterns)
 
 
 def _with_patterns(
-    batch: EventBatch, plan: LanePlan, cells: Cells, codes: NDArray[np.int32]
+    batch: EventBatch, space: CodeSpace, plan: LanePlan, cells: Cells, codes: NDArray[np.int32]
 ) -> tuple[NDArray[Any], ...]:
-    """More lanes: what each pattern says of each string."""
-    columns, rows, parts = [], [cells.rows], [codes]
-    lengths = []
-    for number, found in plan.patterns.items():
+    """More cells, each a lane of its own: what patterns say of strings. Most say nothing: see PatternColumns."""
+    columns, rows, parts = [plan.column], [cells.rows], [codes]
+    for number in plan.patterns:
         lane = batch.lanes[number]
-        for column, leaf in found:
-            columns.append(column)
-            rows.append(cells.rows[cells.offsets[number] : cells.offsets[number + 1]])
-            parts.append(_pattern_codes(leaf, lane)[lane.whole])
-            lengths.append(len(lane))
-    lane_offsets = np.concatenate([cells.offsets, cells.offsets[-1] + np.cumsum(lengths)])
-    lane_column = np.concatenate([plan.column, np.array(columns, dtype=np.int32)])
-    return lane_column, lane_offsets, np.concatenate(rows), np.concatenate(parts)
+        assert lane.strings is not None
+        offsets, column, code = space.pattern_sets[int(plan.column[number])].codes(lane.strings)
+        counts = np.diff(offsets)[lane.whole]
+        ends = np.cumsum(counts)
+        chosen = np.arange(int(counts.sum())) + np.repeat(offsets[lane.whole] - ends + counts, counts)
+        columns.append(column[chosen])
+        parts.append(code[chosen])
+        rows.append(np.repeat(cells.rows[cells.offsets[number] : cells.offsets[number + 1]], counts))
+    added = sum(map(len, columns[1:]))
+    lane_offsets = np.concatenate([cells.offsets, cells.offsets[-1] + np.arange(1, added + 1)])
+    return np.concatenate(columns), lane_offsets, np.concatenate(rows), np.concatenate(parts)
 
 
 def _string_codes(space: CodeSpace, column: int, lane: Lane) -> NDArray[np.int32]:
@@ -123,18 +125,36 @@ def _string_codes(space: CodeSpace, column: int, lane: Lane) -> NDArray[np.int32
     return np.array(codes, dtype=np.int32)
 
 
-def _patterns_by_attribute(space: CodeSpace) -> dict[int, list[tuple[int, Like | Regexp]]]:
-    found: dict[int, list[tuple[int, Like | Regexp]]] = {}
+def _pattern_sets(space: CodeSpace) -> dict[int, PatternColumns]:
+    """Column of an attribute → its patterns."""
+    by_attribute: dict[int, list[int]] = {}
     for number, pattern in enumerate(space.patterns):
-        found.setdefault(pattern.attribute, []).append((len(space.attributes) + number, pattern.leaf))
-    return found
+        by_attribute.setdefault(pattern.attribute, []).append(number)
+    of = space.columns_of(np.array(list(by_attribute), dtype=np.int32)).tolist()
+    return {column: PatternColumns(space, numbers) for column, numbers in zip(of, by_attribute.values(), strict=True)}
 
 
-def _pattern_codes(leaf: Like | Regexp, lane: Lane) -> NDArray[np.int32]:
-    program = (
-        like_to_regexp(leaf.pattern.plain, leaf.escape)
-        if isinstance(leaf, Like)
-        else compile_regexp(leaf.pattern.plain)
-    )
-    assert lane.strings is not None
-    return np.array([MATCH if program.search(text) is not None else NO_MATCH for text in lane.strings], dtype=np.int32)
+class PatternColumns:
+    """The pattern columns of one attribute. A string has MATCH in the columns of the patterns that match it. That a pattern does not match
+    is as if there were no string, except in the few columns where NO_MATCH is asked for (CodeSpace.refusals): so a string has cells
+    for what matches it, not for thousands of patterns that do not."""
+
+    def __init__(self, space: CodeSpace, numbers: list[int]) -> None:
+        self._columns = np.array(numbers, dtype=np.int32) + np.int32(len(space.attributes))
+        self._set = PatternSet([space.patterns[number].leaf for number in numbers])
+        self._refusals = np.flatnonzero(np.isin(self._columns, list(space.refusals)))
+
+    def codes(self, strings: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+        """String i has the cells offsets[i]:offsets[i + 1]: columns and codes."""
+        offsets, numbers = self._set.matches(strings)
+        codes = np.full(len(numbers), MATCH, dtype=np.int32)
+        if len(self._refusals):
+            string = np.repeat(np.arange(len(strings)), np.diff(offsets))
+            refused = np.ones((len(strings), len(self._columns)), dtype=bool)
+            refused[string, numbers] = False
+            refusing, place = np.nonzero(refused[:, self._refusals])
+            order = np.argsort(np.concatenate([string, refusing]), kind="stable")
+            numbers = np.concatenate([numbers, self._refusals[place]])[order]
+            codes = np.concatenate([codes, np.full(len(place), NO_MATCH, dtype=np.int32)])[order]
+            offsets = offsets + np.concatenate([[0], np.cumsum(np.bincount(refusing, minlength=len(strings)))])
+        return offsets, self._columns[numbers], codes

@@ -1,18 +1,22 @@
 """From a parsed expression to clause records, fast: what depends on the shape alone is worked out once per shape.
 
-A shape whose disjunctive form is small gets a recipe: for each conjunction, per attribute, the predicates to intersect. An expression of
-that shape then only computes its tests' records from its constants. Every other shape goes through normal_form.py, one by one.
+A shape whose disjunctive form is small gets a recipe: for each conjunction, per attribute, the predicates to intersect. So does one that
+is a conjunction of disjunctions of predicates and far too large to be multiplied out: its disjunctions. An expression of that shape then
+only computes its tests' records from its constants. Every other shape goes through normal_form.py, one by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
-from ray_pubsub.columns.clause_table import ClauseTable, Form, Side, TestRecord, test_record
+from ray_pubsub.columns.clause_table import ClauseTable, Form, Side, TestRecord, as_alternative, test_record
+from ray_pubsub.columns.disjunctions import single_tests
+from ray_pubsub.columns.interval_recipe import Interval, IntervalRecipe
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.language.normal_form import AnyOf, Test, normalize
+from ray_pubsub.language.normal_form import Test, normalize
 from ray_pubsub.language.shapes import Expression, Shape, fill_leaf
 from ray_pubsub.language.tree import And, Between, Comparison, Constant, Leaf, Not, Or, Tree, leaves, operands
 from ray_pubsub.language.value_set import intersection, leaf_value_set
@@ -28,7 +32,9 @@ Maker = Callable[[tuple[Any, ...]], TestRecord | None]
 """Constants → the record of one test; None if the test can never hold."""
 
 LARGEST_RECIPE = 16
+MOST_RECIPES = 4096
 LARGEST_MEMORY = 65_536
+ORDERED = (Kind.NUMBER, Kind.TIMESTAMP)
 SIDES = {  # operator → (low side, high side) of the interval it admits
     "=": (Side.BEFORE, Side.AFTER),
     "<": (Side.NONE, Side.BEFORE),
@@ -40,10 +46,19 @@ SIDES = {  # operator → (low side, high side) of the interval it admits
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The clauses of one subscription. With `residual`, they only find candidates: the expression itself decides."""
+    """The clauses of one subscription, of which one must hold, by all of its tests; if `conjunctive` all must hold, each by one of its
+    tests. With `residual`, they only find candidates: the expression itself decides."""
 
     clauses: list[list[TestRecord]]
+    conjunctive: bool = False
     residual: bool = False
+
+
+class Recipe(NamedTuple):
+    """Per clause the makers of its tests' records."""
+
+    clauses: list[list[Maker]]
+    conjunctive: bool = False
 
 
 class Compiler:
@@ -52,7 +67,8 @@ class Compiler:
     def __init__(self, vocabulary: Vocabulary, limits: Limits) -> None:
         self._vocabulary = vocabulary
         self._limits = limits
-        self._recipes: dict[Shape, list[list[Maker]] | None] = {}
+        self._recipes: dict[Shape, Recipe | None] = {}
+        self._intervals: dict[Shape, IntervalRecipe | None] = {}
         self._made: dict[tuple[Any, ...], TestRecord | None] = {}
         self.table = ClauseTable.empty()
 
@@ -66,12 +82,35 @@ class Compiler:
         self.table = table
         self._made.clear()
 
+    def interval_recipe(self, shape: Shape) -> IntervalRecipe | None:
+        """If the shape is a conjunction of intervals of numbers or timestamps, each attribute once: the fast way to its clause."""
+        try:
+            return self._intervals[shape]
+        except KeyError:
+            if len(self._intervals) > MOST_RECIPES:
+                self._intervals.clear()
+            recipe = self._intervals[shape] = self._interval_recipe(shape) if shape.readers else None
+            return recipe
+
+    def _interval_recipe(self, shape: Shape) -> IntervalRecipe | None:
+        found = _conjunctions(shape.template, False)
+        if found is None or len(found) != 1:
+            return None
+        intervals: dict[str, Interval] = {}
+        for leaf, negated in found[0]:
+            interval = _interval(leaf) if not negated else None
+            if interval is None or leaf.attribute in intervals:  # type: ignore[union-attr]
+                return None
+            intervals[leaf.attribute] = interval  # type: ignore[union-attr]
+        number = self._vocabulary.attributes.number
+        return IntervalRecipe([(number(name), *rest[1:]) for name, rest in sorted(intervals.items())])
+
     def compile(self, expression: Expression) -> Compiled:
         shape = expression.shape
         if not shape.readers:
             return self.compile_tree(expression.tree)
         if shape not in self._recipes:
-            if len(self._recipes) > 4096:
+            if len(self._recipes) > MOST_RECIPES:
                 self._recipes.clear()
             self._recipes[shape] = self._recipe(shape.template)
         recipe = self._recipes[shape]
@@ -79,37 +118,34 @@ class Compiler:
             return self.compile_tree(expression.tree)
         constants = expression.constants
         clauses = []
-        for makers in recipe:
+        for makers in recipe.clauses:
             records = [maker(constants) for maker in makers]
-            if None not in records:
-                clauses.append(records)
-        return Compiled(clauses)  # type: ignore[arg-type]
+            if recipe.conjunctive:
+                possible = [as_alternative(record) for record in records if record is not None]
+                if not possible:
+                    return Compiled([])
+                clauses.append(possible)
+            elif None not in records:
+                clauses.append(records)  # type: ignore[arg-type]
+        return Compiled(clauses, recipe.conjunctive)
 
     def compile_tree(self, tree: Tree) -> Compiled:
         form = normalize(tree, self._limits)
         if form.clauses is not None:
             return Compiled([[self._record(test) for test in clause] for clause in form.clauses])
         assert form.disjunctions is not None
-        # OpIndex §6.1: every disjunction must hold, so the one that admits least is enough to find the candidates.
-        narrowest = min(form.disjunctions, key=lambda disjunction: len(disjunction.members))
-        return Compiled(self._necessary(narrowest), residual=True)
-
-    def _necessary(self, disjunction: AnyOf) -> list[list[TestRecord]]:
-        """Per member a conjunction of tests that hold whenever the member does."""
-        found = []
-        for member in disjunction.members:
-            members = member.members if not isinstance(member, Test) else (member,)
-            found.append([self._record(test) for test in members if isinstance(test, Test)])
-        return found
+        disjunctions, exact = single_tests(form.disjunctions)
+        records = [[as_alternative(self._record(test)) for test in members] for members in disjunctions]
+        return Compiled(records, conjunctive=True, residual=not exact)
 
     def _record(self, test: Test) -> TestRecord:
         number = self._vocabulary.attributes.number(test.attribute)
         return test_record(number, test.allowed, self._vocabulary, self.table)
 
-    def _recipe(self, template: Tree) -> list[list[Maker]] | None:
+    def _recipe(self, template: Tree) -> Recipe | None:
         found = _conjunctions(template, False)
         if found is None:
-            return None
+            return self._conjunctive_recipe(template)
         recipe = []
         for conjunction in found:
             by_attribute: dict[str, list[Literal]] = {}
@@ -118,7 +154,14 @@ class Compiler:
                     return None
                 by_attribute.setdefault(leaf.attribute, []).append((leaf, negated))
             recipe.append([self._maker(name, literals) for name, literals in sorted(by_attribute.items())])
-        return recipe
+        return Recipe(recipe)
+
+    def _conjunctive_recipe(self, template: Tree) -> Recipe | None:
+        found = _disjunctions(template, False)
+        bound = max(self._limits.clauses, sum(1 for _ in leaves(template)))
+        if found is None or prod(len({name for name, _ in members}) for members in found) <= bound * bound:
+            return None
+        return Recipe([[self._maker(name, [literal]) for name, literal in members] for members in found], True)
 
     def _maker(self, name: str, literals: list[Literal]) -> Maker:
         attribute = self._vocabulary.attributes.number(name)
@@ -158,6 +201,18 @@ class Compiler:
             return (attribute, Form.INTERVAL, kind, Side.BEFORE, Side.AFTER, text, 0.0, text, 0.0)
 
         return make
+
+
+def _interval(leaf: Leaf) -> Interval | None:
+    """A predicate that is one interval of numbers or timestamps, without its attribute's number."""
+    if isinstance(leaf, Comparison) and leaf.operator in SIDES:
+        place, kind = leaf.operand.place, leaf.operand.kind
+        return (-1, int(kind), *SIDES[leaf.operator], place, place) if kind in ORDERED and place >= 0 else None
+    if isinstance(leaf, Between) and not leaf.negated and min(leaf.low.place, leaf.high.place) >= 0:
+        kind = leaf.low.kind
+        if kind == leaf.high.kind and kind in ORDERED:
+            return (-1, int(kind), Side.BEFORE, Side.AFTER, leaf.low.place, leaf.high.place)
+    return None
 
 
 def _number_maker(attribute: int, leaf: Comparison) -> Maker:
@@ -212,3 +267,20 @@ def _conjunctions(tree: Tree, negated: bool) -> list[list[Literal]] | None:
         return None
     joined = [conjunction for part in parts for conjunction in part or ()]
     return joined if len(joined) <= LARGEST_RECIPE else None
+
+
+def _disjunctions(tree: Tree, negated: bool) -> list[list[tuple[str, Literal]]] | None:
+    """The disjunctions of a conjunction of them, each member with its attribute; None if it is anything else."""
+    if isinstance(tree, Not):
+        return _disjunctions(tree.child, not negated)
+    if isinstance(tree, Constant):
+        return None
+    if not isinstance(tree, And | Or):
+        return [[(tree.attribute, (tree, negated))]]
+    parts = [_disjunctions(child, negated) for child in tree.children]
+    found = [members for part in parts if part is not None for members in part]
+    if any(part is None for part in parts):
+        return None
+    if isinstance(tree, And) != negated:
+        return found
+    return [[member for members in found for member in members]] if len(found) == len(parts) else None

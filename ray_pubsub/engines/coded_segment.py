@@ -1,23 +1,26 @@
 """What the papers' engines share: clauses coded once (columns/coding.py), events coded per batch, holes settled, numbers made owners.
 
-An engine is a subclass with `_build`, which makes its index from the coded tests, and `_match`, which finds the clauses whose hulls admit
-an event's codes. It sees integers only; kinds, strings, sets, patterns and absence are all codes by then.
+An engine is a subclass with `_build`, which makes its index from the coded tests, `_match`, which finds the clauses whose hulls admit
+an event's codes, and `_trace`, which says how. It sees integers only; kinds, strings, sets, patterns and absence are all codes by then.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.coding import CodedTests, code_clauses
-from ray_pubsub.columns.decoding import decode_clauses
+from ray_pubsub.columns.decoding import chosen_tests, decode_clauses
 from ray_pubsub.columns.event_codes import EventCodes, encode_events
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Hits
 from ray_pubsub.engines.holes import Holes
+from ray_pubsub.engines.plan import SegmentPlan
+from ray_pubsub.engines.trace import Traced, column_names, merged, timed
 from ray_pubsub.model.event_batch import EventBatch
 
 __all__ = ["BLOCK", "CodedSegment"]
@@ -29,6 +32,8 @@ BLOCK = 65_536
 class CodedSegment(ABC):
     """Immutable. Clause i has the tests coded.offsets[i]:coded.offsets[i + 1]; each admits the codes low … high of its column, where
     code 0 is absence and space.top[column] the largest code."""
+
+    engine: ClassVar[str]
 
     def __init__(self, table: ClauseTable, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -48,7 +53,10 @@ class CodedSegment(ABC):
             + self._index_bytes()
         )
 
-    def table(self) -> ClauseTable:
+    def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
+        """The clauses as records again, for merging; or the chosen ones."""
+        if chosen is not None:
+            return decode_clauses(chosen_tests(self.coded, chosen), self.owners[chosen], self._vocabulary)
         return decode_clauses(self.coded, self.owners, self._vocabulary)
 
     def match(self, events: EventBatch) -> Hits:
@@ -58,6 +66,16 @@ class CodedSegment(ABC):
             self._holes.settle(codes, offsets, numbers)
         return Hits(offsets, self.owners[numbers[: offsets[-1]]])
 
+    def explain(self, events: EventBatch) -> SegmentPlan:
+        hits, seconds = timed(self.match, events)
+        codes = encode_events(events, self.coded.space, self._vocabulary)
+        partitions, traces, verified = self._trace(codes)
+        if self._holes is not None:
+            for trace in traces:
+                trace.settle(self._holes, codes)
+        pipelines = merged(trace.pipeline() for trace in traces)
+        return SegmentPlan(self.engine, len(self), partitions, pipelines, verified, len(hits.slots), seconds)
+
     @abstractmethod
     def _build(self, coded: CodedTests) -> None:
         """Makes the engine's own index."""
@@ -65,6 +83,13 @@ class CodedSegment(ABC):
     @abstractmethod
     def _match(self, codes: EventCodes) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Per event the numbers of the clauses whose hulls admit its codes: (offsets, numbers), both owned by the caller."""
+
+    @abstractmethod
+    def _trace(self, codes: EventCodes) -> Traced:
+        """`_match` of a single event, step by step."""
+
+    def _named(self, *columns: Any) -> str:
+        return column_names(self.coded.space, self._vocabulary, columns)
 
     @abstractmethod
     def _index_bytes(self) -> int:

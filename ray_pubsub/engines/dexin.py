@@ -33,10 +33,16 @@ from ray_pubsub.columns.coding import CodedTests
 from ray_pubsub.columns.event_codes import EventCodes
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.coded_segment import BLOCK, CodedSegment
+from ray_pubsub.engines.contract import Frequency
 from ray_pubsub.engines.dexin_plan import Floats, Plan, cached_cost, first_fit, removal_costs
+from ray_pubsub.engines.plan import Partitions
+from ray_pubsub.engines.trace import OwnTests, Trace, Traced, numbers_of, values_of
 from ray_pubsub.kernels.boundaries import (
     Caches,
     Rows,
+    all_on,
+    cache_stride,
+    exclude,
     fill_caches,
     match_pipeline,
     merge_tests,
@@ -58,10 +64,13 @@ PLANNED = 1 << 20
 class DexinSegment(CodedSegment):
     """Immutable. `match` may run in several threads at once: scratch is per thread."""
 
+    engine = "dexin"
+
     def __init__(
         self,
         table: ClauseTable,
         vocabulary: Vocabulary,
+        frequency: Frequency = None,
         *,
         cache: int = 64,
         exclusive_only: bool = False,
@@ -135,6 +144,17 @@ class DexinSegment(CodedSegment):
 
     def _plan(self, codes: EventCodes, start: int, stop: int) -> Plan:
         """Algorithm 4 for the events start … stop - 1, from counters alone."""
+        rates = self._rates(codes, start, stop)
+        costs = removal_costs(rates, self._clauses)
+        if self._omega:
+            np.minimum(costs, cached_cost(2 * self._clauses / self._omega, self._clauses), out=costs)
+        order, exclusive = first_fit(rates, costs, np.broadcast_to(self._shares, rates.shape))
+        if self._only:
+            exclusive[:] = len(self._planned) if self._only > 0 else 0
+        return Plan(self._planned[order], exclusive)
+
+    def _rates(self, codes: EventCodes, start: int, stop: int) -> Floats:
+        """Formula (3): the matching rates of the planned columns."""
         cells = slice(int(codes.offsets[start]), int(codes.offsets[stop]))
         column, code = codes.column[cells], codes.code[cells]
         event = np.repeat(np.arange(stop - start), np.diff(codes.offsets[start : stop + 1]))
@@ -144,14 +164,8 @@ class DexinSegment(CodedSegment):
         excluded = np.tile(self._absent_excluded, (stop - start, 1))
         slot = self._grid.first[column] + (code >> self._grid.shift[column])
         excluded[event, self._place[column]] = self._excluded[slot]
-        rates = 1 - excluded
-        costs = removal_costs(rates, self._clauses)
-        if self._omega:
-            np.minimum(costs, cached_cost(2 * self._clauses / self._omega, self._clauses), out=costs)
-        order, exclusive = first_fit(rates, costs, np.broadcast_to(self._shares, rates.shape))
-        if self._only:
-            exclusive[:] = len(self._planned) if self._only > 0 else 0
-        return Plan(self._planned[order], exclusive)
+        rates: Floats = 1 - excluded
+        return rates
 
     @property
     def _clauses(self) -> int:
@@ -172,6 +186,42 @@ class DexinSegment(CodedSegment):
                 out = np.concatenate([out, np.empty(len(out) + needed, dtype=np.int32)])
         return out
 
+    def _trace(self, codes: EventCodes) -> Traced:
+        """Estimates are the planner's: ε of Algorithm 4, accumulated. The inclusive part is told by attribute, in the plan's order; it ends
+        with the columns that are never planned, for which there is no rate."""
+        values, count, block = values_of(codes, self.coded.space.columns), len(self), self._block
+        plan = self._plan(codes, 0, 1)
+        order, exclusive = plan.order[0], int(plan.exclusive[0])
+        expected = count * np.cumprod(self._rates(codes, 0, 1)[0][self._place[order]])
+        starts = range(0, count, block)
+        sizes = [min(block, count - start) for start in starts]
+        alive = [self._bits() for _ in starts]
+        words = [all_on(size, bits) for size, bits in zip(sizes, alive, strict=True)]
+        trace = Trace("all clauses", count)
+        for column, estimated in zip(order[:exclusive], expected, strict=False):
+            cached = 0
+            for place, bits in enumerate(alive):
+                spare, stride = self._bits(), cache_stride(sizes[place], self._omega)
+                lists = (self._grid, *self._lists, self._caches)
+                if exclude(column, values[column], place, stride, words[place], *lists, bits, spare):
+                    alive[place] = spare
+                    cached += 1
+            left = sum(int(np.bitwise_count(bits[:used]).sum()) for bits, used in zip(alive, words, strict=True))
+            trace.add(self._named(column), _exclusive_method(cached, len(starts)), left, estimated)
+        found = [start + numbers_of(bits, size) for start, bits, size in zip(starts, alive, sizes, strict=True)]
+        trace.numbers = survivors = np.concatenate([np.empty(0, np.int64), *found])
+        verified = 0 if exclusive == len(values) else len(survivors)
+        if verified:
+            column, low, high = self._rows.tests.reshape(-1, 3).T
+            own = OwnTests(survivors, self._rows.offsets, column, low, high, values)
+            for column, estimated in zip(order[exclusive:], expected[exclusive:], strict=True):
+                trace.add(self._named(column), "inclusive", own.after(column), estimated)
+            trace.numbers = own.left()
+            unplanned = own.columns[self._place[own.columns] < 0]
+            if len(unplanned):
+                trace.add(self._named(*unplanned), "inclusive, not planned", len(trace.numbers))
+        return Traced(Partitions("blocks", len(starts), 0, count, 0), [trace], verified)
+
     def _index_bytes(self) -> int:
         parts = (self._grid, *self._lists, self._caches, self._rows, (self._excluded, self._absent_excluded))
         return sum(array.nbytes for part in parts for array in part)
@@ -188,3 +238,10 @@ class DexinSegment(CodedSegment):
             buffers = (codes, self._bits(), self._bits(), survivors)
             self._scratch.buffers = buffers
         return buffers
+
+
+def _exclusive_method(cached: int, blocks: int) -> str:
+    """The kernel takes caches or removals block by block, whichever is cheaper."""
+    if cached in (0, blocks):
+        return "exclusive, from a cache" if cached else "exclusive, by removals"
+    return f"exclusive, from a cache in {cached} of {blocks} blocks"

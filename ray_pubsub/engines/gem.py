@@ -29,9 +29,20 @@ from ray_pubsub.columns.coding import CodedTests
 from ray_pubsub.columns.event_codes import EventCodes
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.coded_segment import BLOCK, CodedSegment
+from ray_pubsub.engines.contract import Frequency
+from ray_pubsub.engines.plan import Partitions
+from ray_pubsub.engines.trace import OwnTests, Trace, Traced, numbers_of, values_of
 from ray_pubsub.kernels import triangle_cells
 from ray_pubsub.kernels.pivot_lists import count_order
-from ray_pubsub.kernels.triangle_match import gather_events, match_triangles
+from ray_pubsub.kernels.triangle_match import (
+    SELECTION_COST,
+    WORD_COST,
+    gather_events,
+    match_triangles,
+    partition,
+    partitioning_pays,
+    sort_by_rate,
+)
 
 __all__ = ["GemSegment"]
 
@@ -50,8 +61,17 @@ class GemSegment(CodedSegment):
     Measured on W1, a million clauses, ms an event: the paper's tau 80 with ω 0, 10, 20: 1.62, 0.81, 0.58; tau 128, 256, 512 with ω 63:
     0.41, 0.39, 0.44. A cache costs 8 bytes per 64 clauses and column: 64 of them as much as the bounds."""
 
+    engine = "gem"
+
     def __init__(
-        self, table: ClauseTable, vocabulary: Vocabulary, *, cache: int = 63, tau: int = 256, block: int = BLOCK
+        self,
+        table: ClauseTable,
+        vocabulary: Vocabulary,
+        frequency: Frequency = None,
+        *,
+        cache: int = 63,
+        tau: int = 256,
+        block: int = BLOCK,
     ) -> None:
         assert cache >= 0 and tau >= 1 and 1 <= block <= BLOCK
         self._cache, self._tau, self._block = cache, tau, block
@@ -163,6 +183,72 @@ class GemSegment(CodedSegment):
         out = np.empty(int(ends[-1]), np.int32)
         gather_events(events, ends, found, offsets[first:], out)
         return out
+
+    def _trace(self, codes: EventCodes) -> Traced:
+        """A partition is the clauses of one lead column; blocks are cut without regard to them."""
+        values = values_of(codes, self.coded.space.columns)
+        lead_runs, lead_of_run, _ = self._runs
+        carried = np.append(values > 0, True)[lead_of_run]
+        in_race = np.repeat(carried, np.diff(lead_runs))
+        hopeless = len(self) - len(self._order)
+        traces, verified = [], 0
+        for part in range(len(self._is_covered)):
+            first = part * self._block
+            alive = in_race[first : first + self._block]
+            if alive.any():
+                trace, selected = self._trace_block(part, alive, values)
+                traces.append(trace)
+                verified += selected
+        visited = int(in_race.sum())
+        counts = int(carried.sum()), int((~carried).sum()) + (hopeless > 0)
+        return Traced(Partitions("lead attributes", *counts, visited, len(self) - visited), traces, verified)
+
+    def _trace_block(self, part: int, alive: NDArray[np.bool_], values: NDArray[np.int32]) -> tuple[Trace, int]:
+        """What is left of a block, and how many clauses were selected from. As for Algorithm 4, an estimate is the rate of the value's cell
+        times what was left before."""
+        size, left = len(alive), int(alive.sum())
+        bits = np.packbits(np.pad(alive, (0, -size % WORD)), bitorder="little").view(np.uint64)
+        trace, words = Trace("block", left), len(bits)
+        triangles = np.arange(self._block_triangles[part], self._block_triangles[part + 1])
+        here = values[self._columns[triangles]] // self._widths[triangles]
+        rows = self._first_row[triangles] + here
+        start_set, start_edge, matched, cost = (column[rows] for column in self._plan)
+        rates, turn = matched / size, np.empty(len(triangles), np.int64)
+        sort_by_rate(rates, turn, len(triangles))
+        done = 0
+        for place in turn:
+            saved = left * (1 - rates[place]) * SELECTION_COST
+            if left == 0 or not partitioning_pays(saved, cost[place] + WORD_COST * words):
+                break
+            triangle, edge, new = triangles[place], start_edge[place], np.empty_like(bits)
+            start = self._first_set[triangle] + start_set[place] * words
+            column = self._columns[triangle]
+            partition(
+                values[column], here[place], self._cells[triangle], edge, self._bit_sets[start : start + words], bits, new,
+                self._first_cell[triangle], *self._predicates,
+            )  # fmt: skip
+            estimated = left * rates[place]
+            bits, left, done = new, int(np.bitwise_count(new).sum()), done + 1
+            whole = {
+                triangle_cells.FULL: "all",
+                0: "none",
+                int(self._cells[triangle]): "none",
+            }  # of the clauses that test it
+            trace.add(self._named(column), f"partitioning, from {whole.get(int(edge), 'a cache')}", left, estimated)
+        trace.numbers = self._order[part * self._block + numbers_of(bits, size)]
+        if left == 0 or (done == len(triangles) and self._is_covered[part]):
+            return trace, 0
+        coded, selected = self.coded, left
+        own = OwnTests(trace.numbers, coded.offsets, coded.column, coded.low, coded.high, values)
+        for place in turn[done:]:
+            column, estimated = self._columns[triangles[place]], left * rates[place]
+            left = own.after(column)
+            trace.add(self._named(column), "selection", left, estimated)
+        trace.numbers = own.left()
+        thin = np.setdiff1d(own.columns, self._columns[triangles])
+        if len(thin):
+            trace.add(self._named(*thin), "selection, no triangle", len(trace.numbers))
+        return trace, selected
 
     def _buffers(self) -> tuple[Any, ...]:
         buffers: tuple[Any, ...] | None = getattr(self._scratch, "buffers", None)

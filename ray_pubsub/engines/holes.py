@@ -33,7 +33,7 @@ class Holes:
         self._columns = coded.space.columns
         self._owner = owner
 
-    def settle(self, codes: EventCodes, offsets: NDArray[np.int64], numbers: NDArray[np.int32]) -> None:
+    def settle(self, codes: EventCodes, offsets: NDArray[np.int64], numbers: NDArray[Any]) -> None:
         keep_inside(
             codes.offsets, codes.column, codes.code, self._offsets, self._column, self._pieces, *self._parts,
             self._holed, np.zeros(self._columns, np.int32), offsets, numbers,
@@ -43,5 +43,8 @@ class Holes:
         """For tests given by clause and column, in that order: the number of their pieces, -1 for those of one interval."""
         key = clause * self._columns + column
         pieces = np.full(len(key), -1, dtype=np.int32)
-        pieces[np.searchsorted(key, self._owner * self._columns + self._column)] = self._pieces
+        wanted = self._owner * self._columns + self._column
+        place = np.searchsorted(key, wanted)
+        found = np.flatnonzero(key[np.minimum(place, len(key) - 1)] == wanted) if len(key) else place[:0]
+        pieces[place[found]] = self._pieces[found]
         return (pieces, *self._parts)

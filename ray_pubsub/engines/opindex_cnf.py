@@ -2,18 +2,20 @@
 
     (model = 1 or colour = 2) and (price <= 5 or …) and …
 
-A subscription's pivots are the attributes of its disjunction with the fewest predicates (footnote 8: of the least sum of attribute
-frequencies among equals); an event that carries none of them cannot match it. What the paper leaves open:
-- A disjunction with a member that admits absence can hold without any attribute, so it is no pivot, and its bit is no proof: it starts
-  closed, and the whole subscription is compared when the others hold. With no other disjunction, every event compares it.
-- A member that is an interval is one predicate (kernels/disjunction_lists.py says why), not two.
+A subscription's pivots are the attributes of one of its disjunctions; an event that carries none of them cannot match it. What was
+replaced, and why:
+- The paper keeps a bitmap per subscription and pivot; an event that carries the pivot clears a bit for every predicate that holds. Here a
+  subscription is met only if a pivot's own predicate holds, and is then compared up to the first disjunction that fails: most predicates
+  are never looked at, and there is nothing to set up or to go over per subscription. Bitmaps were built first, and lost by far.
+- The pivot disjunction is the one least expected to hold, not the one with the fewest predicates (footnote 8's sum of frequencies, weighted
+  by how much of its attribute each predicate admits).
+- A disjunction with a member that admits absence can hold without any attribute, so it is no pivot. With no other, every event compares
+  the subscription.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,15 +23,12 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.event_codes import EventCodes
 from ray_pubsub.kernels import disjunction_lists
-from ray_pubsub.kernels.disjunction_lists import AT_LEAST, AT_MOST, BETWEEN, EQUAL, OPERATORS
-from ray_pubsub.kernels.pivot_lists import count_order
-from ray_pubsub.kernels.predicate_lists import sign_groups
+from ray_pubsub.kernels.pivot_lists import count_order, fill_directory
 
-__all__ = ["CnfIndex", "Disjunction"]
+__all__ = ["CnfIndex"]
 
-Disjunction = Sequence[tuple[int, int, int]]
-"""Tests (column, low, high), of which one must hold: the codes low … high of the column, where code 0 is absence."""
-WORD = 64
+Tests = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
+"""Column, low, high: the codes low … high of the column, where code 0 is absence."""
 
 
 class CnfIndex:
@@ -37,136 +36,110 @@ class CnfIndex:
 
     def __init__(
         self,
-        subscriptions: Sequence[Sequence[Disjunction]],
+        disjunctions: NDArray[np.int64],
+        members: NDArray[np.int64],
+        tests: Tests,
         top: NDArray[np.int32],
         frequency: NDArray[np.float64] | None = None,
-        *,
-        segments: int = 32,
-        bits: int = 64,
     ) -> None:
-        """`top`: per column its largest code; `frequency`: per column the part of events that carry it, by default as often as the
-        subscriptions' tests name it."""
-        columns, self._bits = len(top), bits
-        self._base = np.concatenate([[0], np.cumsum(np.asarray(top, np.int64) + 1)])
-        flat = [disjunction for subscription in subscriptions for disjunction in subscription]
-        tests = np.array(list(chain.from_iterable(flat)), np.int32).reshape(-1, 3)
-        self._disjunctions = _starts([len(subscription) for subscription in subscriptions])
-        self._members = _starts([len(disjunction) for disjunction in flat])
-        self._tests = tuple(np.ascontiguousarray(tests[:, part]) for part in range(3))
-        if frequency is None:
-            frequency = np.bincount(tests[:, 0], minlength=columns).astype(np.float64)
-        self.pivots = [pivots_of(subscription, frequency) for subscription in subscriptions]
-        """Per subscription its pivots; none if every event must compare it."""
-        counted = np.concatenate([[0], np.cumsum(self._tests[1] <= 0)])
-        self._admits_absence = counted[self._members[1:]] > counted[self._members[:-1]]
-        counted = np.concatenate([[0], np.cumsum(self._admits_absence)])
-        self._is_checked = counted[self._disjunctions[1:]] > counted[self._disjunctions[:-1]]
-        self._place(columns)
-        self._fill(np.asarray(top), segments)
+        """Subscription i has the disjunctions disjunctions[i]:disjunctions[i + 1], disjunction j the tests members[j]:members[j + 1], of
+        which one must hold. `top`: per column its largest code; `frequency`: per column the part of events that carry it, by default all
+        alike."""
+        self._disjunctions: NDArray[np.int64] = np.asarray(disjunctions, np.int64)
+        frequency = np.ones(len(top)) if frequency is None else frequency
+        weights = disjunction_lists.weigh_disjunctions(members, *tests, top, frequency)
+        owner = np.repeat(np.arange(len(self)), np.diff(self._disjunctions))
+        order = np.lexsort(
+            (weights, owner)
+        )  # what is least expected to hold comes first: it is the pivot, and the first to be compared
+        sizes = np.diff(members)[order]
+        member = _ranges(members[:-1][order], sizes)
+        column, low, high = (part[member] for part in tests)
+        self._members = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._tests = np.stack([column, low, high], axis=1).astype(np.int32).reshape(-1)
+        pivot = np.append(weights[order], np.inf)[self._disjunctions[:-1]]
+        pivot[np.diff(self._disjunctions) == 0] = np.inf
+        self.expected: float = float(pivot[np.isfinite(pivot)].sum())
+        """How many subscriptions an event that carries every attribute is expected to meet."""
+        self._place(np.flatnonzero(np.isfinite(pivot)), np.flatnonzero(np.isinf(pivot)), np.asarray(top, np.int64))
         self._scratch = threading.local()
 
     def __len__(self) -> int:
-        return len(self.pivots)
+        return len(self._disjunctions) - 1
 
-    def _place(self, columns: int) -> None:
-        """Entries by partition: one per subscription and pivot, the universal ones last."""
-        pairs = [(pivot, number) for number, pivots in enumerate(self.pivots) for pivot in (pivots or (columns,))]
-        pairs.sort()
-        column = np.array([pivot for pivot, _ in pairs], np.int64)
-        self._subscription_of = np.array([number for _, number in pairs], np.int32)
-        used = np.unique(column[column < columns])
-        self._partition_of = np.full(columns, -1, np.int64)
-        self._partition_of[used] = np.arange(len(used))
-        self._partition_entries = np.append(np.searchsorted(column, [*used.tolist(), columns]), len(pairs))
-        sizes = np.diff(self._disjunctions)[self._subscription_of]
-        self._entry_words = _starts(-(-sizes // WORD))
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in vars(self).values() if isinstance(part, np.ndarray))
 
-    def _fill(self, top: NDArray[np.int32], segments: int) -> None:
-        universal = int(self._partition_entries[-2])
-        sizes = np.diff(self._disjunctions)[self._subscription_of[:universal]]
-        disjunction = _ranges(self._disjunctions[self._subscription_of[:universal]], sizes)
-        target = _ranges(self._entry_words[:universal] * WORD, sizes)
-        partition = np.repeat(np.searchsorted(self._partition_entries, np.arange(universal), side="right") - 1, sizes)
-        needed = ~self._admits_absence[disjunction]
-        disjunction, target, partition = disjunction[needed], target[needed], partition[needed]
-        self._initial = np.zeros(int(self._entry_words[-1]), np.uint64)
-        np.bitwise_or.at(self._initial, target // WORD, np.uint64(1) << (target % WORD).astype(np.uint64))
-        sizes = np.diff(self._members)[disjunction]
-        member = _ranges(self._members[disjunction], sizes)
-        target, partition = np.repeat(target, sizes), np.repeat(partition, sizes)
-        possible = np.flatnonzero(self._tests[1][member] <= self._tests[2][member])
-        target, partition = target[possible], partition[possible]
-        column, low, high = (part[member[possible]] for part in self._tests)
-        whole = top[column]
-        high = np.minimum(high, whole)
-        operator = np.select([low == high, low <= 1, high >= whole], [EQUAL, AT_MOST, AT_LEAST], BETWEEN)
-        lists = OPERATORS * max(1, len(self._partition_entries) - 2)
-        self._segments = max(1, min(segments, len(column) // lists))
-        group = (partition * self._segments + column % self._segments) * OPERATORS + operator
-        key = self._base[column] + np.where(operator == AT_MOST, high, low)
-        by_key = np.argsort(key, kind="stable")
-        within, starts = count_order(group[by_key], lists * self._segments)
-        order = by_key[within]
-        self._group_offsets = starts[: lists * self._segments + 1]
-        self._keys, self._targets = key[order], target[order]
-        self._last_keys = self._base[column[order]] + high[order]
-        self._signatures = np.zeros(lists * self._segments, np.uint64)
-        sign_groups(self._group_offsets, self._keys, column[order], self._bits, OPERATORS, self._signatures)
+    @property
+    def universal(self) -> NDArray[np.int32]:
+        """The subscriptions that every event compares."""
+        return self._entries[self._universal :]
+
+    def pivots_of(self, subscription: int) -> list[int]:
+        """The columns under which a subscription is found; none if every event must compare it."""
+        if subscription in self.universal:
+            return []
+        first, last = self._members[self._disjunctions[subscription] :][:2]
+        return sorted({int(column) for column in self._tests[3 * first : 3 * last : 3]})
+
+    def met(self, column: int, code: int | None = None) -> NDArray[np.int32]:
+        """The subscriptions with a pivot in the column; or those of them that a code finds."""
+        if code is not None:
+            runs = self._directory[4 * (self._base[column] + code) :][:4].reshape(2, 2)
+        else:
+            first, last = 4 * self._base[column], 4 * (self._base[column + 1] - 1)
+            runs = np.stack([self._directory[first : first + 4 : 2], self._directory[last + 1 : last + 4 : 2]], axis=1)
+        return np.unique(np.concatenate([self._entries[start:end] for start, end in runs.tolist()]))
 
     def match(self, codes: EventCodes) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Per event the numbers of the subscriptions all of whose disjunctions hold, each once: (offsets, numbers)."""
         events = len(codes.offsets) - 1
-        values, bitmap, seen, clock = self._buffers()
-        epoch = int(clock[0])
-        clock[0] += events
+        values, seen, candidates, clock = self._buffers()
         offsets = np.zeros(events + 1, np.int64)
-        out = np.empty(len(self) + 1 + 64 * events, np.int32)
+        out = np.empty(len(self) + 64 * events, np.int32)
         event = 0
         while event < events:
             event = disjunction_lists.match_disjunctions(
-                event, codes.offsets, codes.column, codes.code, self._base, self._partition_of, self._partition_entries,
-                self._entry_words, self._subscription_of, self._segments, self._bits, self._signatures, self._group_offsets,
-                self._keys, self._last_keys, self._targets, self._initial, self._is_checked,
-                self._disjunctions, self._members, *self._tests, values, bitmap, seen, epoch, offsets, out,
+                event, codes.offsets, codes.column, codes.code, self._base, self._directory, self._entries, self._universal,
+                self._disjunctions, self._members, self._tests, values, seen, int(clock[0]), candidates, offsets, out,
             )  # fmt: skip
             if event < events:
                 out = np.concatenate([out, np.empty(len(out), np.int32)])
+        clock[0] += events
         return offsets, out[: offsets[-1]]
 
-    def _buffers(self) -> tuple[Any, Any, Any, Any]:
-        buffers: tuple[Any, Any, Any, Any] | None = getattr(self._scratch, "buffers", None)
+    def _place(self, found: NDArray[np.int64], universal: NDArray[np.int64], top: NDArray[np.int64]) -> None:
+        """An entry per test of each pivot disjunction, in the order of pivot_lists.py, the universal ones last."""
+        self._base = np.concatenate([[0], np.cumsum(top + 1)])
+        spread = int(self._base[-1])
+        pivot = self._disjunctions[found]
+        sizes = self._members[pivot + 1] - self._members[pivot]
+        column, low, high = self._tests.reshape(-1, 3)[_ranges(self._members[pivot], sizes)].astype(np.int64).T
+        base, last = self._base[column], top[column]
+        high = np.minimum(high, last)
+        keys = np.where(low <= 1, spread + 2 * base + high, spread + 2 * base + last + 1 + low)
+        keys = np.where(low == high, base + low, keys)
+        possible = low <= high
+        keys = np.append(keys[possible], np.full(len(universal), 3 * spread))
+        entries = np.append(np.repeat(found, sizes)[possible], universal)
+        order, starts = count_order(keys, 3 * spread + 1)
+        self._entries: NDArray[np.int32] = entries[order].astype(np.int32)
+        self._universal = len(entries) - len(universal)
+        self._directory: NDArray[np.uint32] = np.zeros(4 * spread, np.uint32)
+        fill_directory(starts, self._base[:-1], top, self._directory)
+
+    def _buffers(self) -> tuple[Any, ...]:
+        buffers: tuple[Any, ...] | None = getattr(self._scratch, "buffers", None)
         if buffers is None:
-            columns = len(self._partition_of)
-            seen, clock = np.full(len(self), -1, np.int64), np.zeros(1, np.int64)
-            buffers = (np.zeros(columns, np.int32), np.empty_like(self._initial), seen, clock)
+            seen, candidates = np.full(len(self), -1, np.int64), np.empty(len(self) + 1, np.int32)
+            buffers = (np.zeros(len(self._base) - 1, np.int32), seen, candidates, np.zeros(1, np.int64))
             self._scratch.buffers = buffers
         return buffers
 
 
-def pivots_of(subscription: Sequence[Disjunction], frequency: NDArray[np.float64]) -> list[int]:
-    """The attributes of the disjunction with the fewest predicates, of the least sum of frequencies among equals; only of those none of
-    whose members admits absence."""
-    choices = [
-        (len(disjunction), sum(float(frequency[column]) for column in columns), sorted(columns))
-        for disjunction in subscription
-        if not _admits_absence(disjunction)
-        for columns in [{column for column, _, _ in disjunction}]
-    ]
-    return min(choices)[2] if choices else []
-
-
-def _admits_absence(disjunction: Disjunction) -> bool:
-    return any(low <= 0 for _, low, _ in disjunction)
-
-
-def _starts(lengths: Any) -> NDArray[np.int64]:
-    starts: NDArray[np.int64] = np.concatenate([[0], np.cumsum(np.asarray(lengths, np.int64))])
-    return starts
-
-
 def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """start, start + 1, … for each start, one after the other."""
-    ranges: NDArray[np.int64] = np.arange(int(lengths.sum())) + np.repeat(
-        starts - np.cumsum(lengths) + lengths, lengths
-    )
+    behind = np.cumsum(lengths)
+    ranges: NDArray[np.int64] = np.arange(int(lengths.sum())) + np.repeat(starts - behind + lengths, lengths)
     return ranges

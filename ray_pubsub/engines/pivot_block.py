@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.coding import CodedTests, code_clauses
-from ray_pubsub.columns.decoding import decode_clauses
+from ray_pubsub.columns.decoding import chosen_tests, decode_clauses
 from ray_pubsub.columns.event_codes import encode_events
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Hits
+from ray_pubsub.engines.pivot_trace import trace_pivots
+from ray_pubsub.engines.plan import SegmentPlan
+from ray_pubsub.engines.trace import timed
 from ray_pubsub.kernels import pivot_lists
 from ray_pubsub.model.event_batch import EventBatch
 
@@ -87,16 +90,18 @@ class PivotBlock:
         ]
         return sum(array.nbytes for array in arrays)
 
-    def table(self) -> ClauseTable:
-        """The clauses as records again, for merging."""
+    def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
+        """The clauses as records again, for merging; or the chosen ones."""
+        coded, owners = self._coded(), self.owners
+        if chosen is not None:
+            coded, owners = chosen_tests(coded, chosen), owners[chosen]
+        return decode_clauses(coded, owners.astype(np.int64), self._vocabulary)
+
+    def _coded(self) -> CodedTests:
         pieces = self._test_pieces if len(self._test_pieces) else None
         low, high = self._test_low.astype(np.int32), self._test_high.astype(np.int32)
         offsets, column = self._test_offsets.astype(np.int64), self._test_column.astype(np.int32)
-        return decode_clauses(
-            CodedTests(self.space, offsets, column, low, high, pieces, *self._pieces),
-            self.owners.astype(np.int64),
-            self._vocabulary,
-        )
+        return CodedTests(self.space, offsets, column, low, high, pieces, *self._pieces)
 
     def match(self, events: EventBatch) -> Hits:
         """Owners of the clauses that hold, per event; an owner with several clauses may come more than once."""
@@ -114,6 +119,15 @@ class PivotBlock:
             if event < events.size:
                 out = np.concatenate([out, np.empty(len(out) + needed, dtype=np.int64)])
         return Hits(offsets, out[: offsets[-1]])
+
+    def explain(self, events: EventBatch) -> SegmentPlan:
+        """How `match` goes about a batch of one event."""
+        hits, seconds = timed(self.match, events)
+        codes = encode_events(events, self.space, self._vocabulary)
+        lists = (self._base, self._directory, self._universal, self._check[::2])
+        partitions, traces, verified = trace_pivots(codes, self._coded(), *lists, self._vocabulary)
+        pipelines = tuple(trace.pipeline() for trace in traces)
+        return SegmentPlan("pivot", len(self), partitions, pipelines, verified, len(hits.slots), seconds)
 
     def _buffers(self) -> tuple[Any, Any, Any]:
         buffers = getattr(self._scratch, "buffers", None)

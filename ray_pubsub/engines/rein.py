@@ -27,7 +27,19 @@ from ray_pubsub.columns.coding import CodedTests
 from ray_pubsub.columns.event_codes import EventCodes
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.coded_segment import BLOCK, CodedSegment
-from ray_pubsub.kernels.bucket_lists import WORD, BucketList, Grid, bucket_grid, bucket_list, match_buckets
+from ray_pubsub.engines.contract import Frequency
+from ray_pubsub.engines.plan import Partitions
+from ray_pubsub.engines.trace import Trace, Traced, numbers_of, values_of
+from ray_pubsub.kernels.bucket_lists import (
+    WORD,
+    BucketList,
+    Grid,
+    bucket_grid,
+    bucket_list,
+    mark_excluded,
+    mark_run,
+    match_buckets,
+)
 
 __all__ = ["ReinSegment"]
 
@@ -40,8 +52,16 @@ SHARE = 16
 class ReinSegment(CodedSegment):
     """Immutable. `match` may run in several threads at once: scratch is per thread."""
 
+    engine = "rein"
+
     def __init__(
-        self, table: ClauseTable, vocabulary: Vocabulary, *, buckets: int = BUCKETS, block: int = BLOCK
+        self,
+        table: ClauseTable,
+        vocabulary: Vocabulary,
+        frequency: Frequency = None,
+        *,
+        buckets: int = BUCKETS,
+        block: int = BLOCK,
     ) -> None:
         assert block <= BLOCK, "a clause's number within its block fits 16 bits"
         self._buckets = buckets
@@ -71,6 +91,35 @@ class ReinSegment(CodedSegment):
                 out = np.concatenate([out, np.empty(len(out) + needed, dtype=np.int32)])
         return offsets, out[: offsets[-1]]
 
+    def _trace(self, codes: EventCodes) -> Traced:
+        """REIN estimates nothing: columns come as they are numbered, and nothing is compared but the bounds of one bucket in each list."""
+        values = values_of(codes, self.coded.space.columns)
+        count, block, cells = len(self), self._block, int(self._grid.first[-1])
+        starts = range(0, count, block)
+        marked = np.zeros((len(starts), -(-min(block, count) // WORD)), np.uint64)
+        trace = Trace("all clauses", count)
+        for columns in _turns(values):
+            touched = 0
+            for place, bits in enumerate(marked):
+                base = place * cells + self._grid.first
+                if values[columns[0]] == 0:
+                    ids = self._lows.ids[slice(*self._lows.starts[[base[columns[0]], base[columns[-1] + 1]]])]
+                    mark_run(ids, bits)
+                    touched += len(ids)
+                else:
+                    column = columns[0]
+                    mark_excluded(column, values[column], place * cells, self._grid, self._lows, self._highs, bits)
+            left = count - int(np.bitwise_count(marked).sum())
+            if values[columns[0]] > 0:
+                trace.add(self._named(*columns), "other buckets marked", left)
+            elif touched:
+                trace.add(self._named(*columns), "absent: all marked", left)
+        numbers = [
+            start + numbers_of(~bits, min(block, count - start)) for start, bits in zip(starts, marked, strict=True)
+        ]
+        trace.numbers = np.concatenate([np.empty(0, np.int64), *numbers])
+        return Traced(Partitions("blocks", len(starts), 0, count, 0), [trace], 0)
+
     def _index_bytes(self) -> int:
         return sum(array.nbytes for part in (self._grid, self._lows, self._highs) for array in part)
 
@@ -82,3 +131,14 @@ class ReinSegment(CodedSegment):
             buffers = (codes, np.empty(-(-min(self._block, len(self)) // WORD), dtype=np.uint64))
             self._scratch.buffers = buffers
         return buffers
+
+
+def _turns(values: NDArray[np.int32]) -> list[range]:
+    """The columns as the kernel takes them: neighbours that are absent at once, every other alone."""
+    turns: list[range] = []
+    for column, value in enumerate(values.tolist()):
+        if value == 0 and turns and values[turns[-1][0]] == 0:
+            turns[-1] = range(turns[-1][0], column + 1)
+        else:
+            turns.append(range(column, column + 1))
+    return turns

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Hits, Source
+from ray_pubsub.engines.plan import IndexPlan, Partitions, Pipeline, SegmentPlan, Step
+from ray_pubsub.engines.trace import timed
 from ray_pubsub.language.tree import Tree
 from ray_pubsub.language.truth import truth
 from ray_pubsub.model.event_batch import EventBatch
@@ -24,12 +29,36 @@ class ScanEngine:
         self._sources: dict[int, Source] = {}
         self._trees: dict[int, Tree] = {}
 
-    def change(self, removed: Sequence[int], added: Sequence[int], sources: Sequence[Source]) -> None:
+    def add(self, slot: int, source: Source, replaced: int) -> None:
         with self._lock:
-            for slot in removed:
-                del self._sources[slot]
-                self._trees.pop(slot, None)
-            self._sources.update(zip(added, sources, strict=True))
+            self._remove(replaced)
+            self._sources[slot] = source
+
+    def remove(self, slot: int) -> None:
+        with self._lock:
+            self._remove(slot)
+
+    def change(self, removed: NDArray[np.int64], added: NDArray[np.int64], sources: Sequence[Source] | Source) -> None:
+        with self._lock:
+            for slot in removed.tolist():
+                self._remove(slot)
+            for place, slot in enumerate(added.tolist()):
+                self._sources[slot] = sources[place] if isinstance(sources, Sequence) else sources
+
+    def released(self, table: Source) -> Source:
+        return table
+
+    def clauses_of(self, slots: NDArray[np.int64]) -> tuple[ClauseTable, Vocabulary]:
+        raise AssertionError("the scan has no clauses; it keeps its tables")
+
+    def compacted(self, slots: NDArray[np.int64], sources: Callable[[int], Source]) -> ScanEngine:
+        fresh = ScanEngine()
+        fresh._sources = {slot: sources(slot) for slot in range(len(slots))}
+        return fresh
+
+    def _remove(self, slot: int) -> None:
+        self._sources.pop(slot, None)
+        self._trees.pop(slot, None)
 
     @property
     def nbytes(self) -> int:
@@ -48,6 +77,14 @@ class ScanEngine:
         counts = [len(found) for found in slots]
         flat = np.array([slot for found in slots for slot in found], dtype=np.int64)
         return Hits(np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]), flat)
+
+    def explain(self, events: EventBatch) -> IndexPlan:
+        hits, seconds = timed(self.match, events)
+        count, found = len(self._sources), len(hits.slots)
+        steps = (Step("", "every expression asked", None, found),)
+        pipelines = (Pipeline("all subscriptions", count, steps),)
+        segment = SegmentPlan("scan", count, Partitions("whole", 1, 0, count, 0), pipelines, count, found, seconds)
+        return IndexPlan((segment,), (), 0, 0, 0, 0, found, seconds)
 
     def _tree(self, slot: int, source: Source) -> Tree:
         tree = self._trees.get(slot)

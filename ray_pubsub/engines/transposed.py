@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,51 +24,49 @@ PAIRS = 1 << 20
 MOST_COLUMNS = 63
 """8 * 64 rows * 2 lanes a column fit 16 bits."""
 
-Matches = tuple[NDArray[np.int64], NDArray[np.int32]]
+Matches = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class TransposedMasks:
     """Immutable; adds to the blocks' bytes and exact bounds, which stay where they are, two bytes for every bound that is not free."""
 
     def __init__(
-        self, blocks: list[NDArray[np.uint8]], exact: list[NDArray[np.int32]], edges: NDArray[np.int32]
+        self, rows: NDArray[np.uint8], exact: NDArray[Any], edges: NDArray[np.int32], least: NDArray[np.int32]
     ) -> None:
-        """`blocks` and `exact`: rows of bytes and exact bounds; all blocks but the last have the same length, a multiple of GROUP."""
-        columns = len(edges)
+        """`rows` and `exact`: of bytes and of exact bounds, less `least` by [column, code] (kernels/bitmaps.py, build_rows)."""
+        columns, count = len(edges), len(rows)
         assert 0 < columns <= MOST_COLUMNS
-        assert all(len(rows) == len(blocks[0]) and len(rows) % GROUP == 0 for rows in blocks[:-1])
-        count = sum(map(len, blocks))
         quads = np.empty(count, dtype=np.uint8)
+        count_quads(rows, columns, quads)
         starts = np.append(np.arange(0, count, GROUP), count)
-        outer = np.empty((len(starts) - 1, 2 * columns), dtype=np.uint8)
-        least = np.empty_like(outer)
-        block_starts = range(0, count, len(blocks[0]))
-        for start, rows in zip(block_starts, blocks, strict=True):
-            count_quads(rows, columns, quads[start : start + len(rows)])
         first = np.zeros(len(starts), dtype=np.int64)
         first[1:] = 4 * np.cumsum(np.add.reduceat(quads, starts[:-1], dtype=np.int64))
         listed = np.empty(int(first[-1]) + 1, dtype=np.uint16)
-        for start, rows in zip(block_starts, blocks, strict=True):
-            groups = slice(start // GROUP, -(-(start + len(rows)) // GROUP))
-            own_starts = starts[groups.start : groups.stop + 1] - start
-            own_quads = quads[start : start + len(rows)]
-            at = int(first[groups.start])
-            list_rows(rows, columns, own_quads, own_starts, at, listed, outer[groups], least[groups])
-        addresses = [(rows.ctypes.data, bounds.ctypes.data) for rows, bounds in zip(blocks, exact, strict=True)]
-        self._kept = (blocks, exact)  # the kernel knows their addresses only
-        self._edges = edges
-        self._stride = blocks[0].shape[1]
+        outer = np.empty((len(starts) - 1, 2 * columns), dtype=np.uint8)
+        lowest = np.empty_like(outer)
+        list_rows(rows, columns, quads, starts, listed, outer, lowest)
+        self._kept = (rows, exact)  # the kernel knows their addresses only
+        self._edges, self._least = edges, least
         self._rows = ClauseRows(
-            listed, quads, starts, first, outer, least, np.array(addresses, dtype=np.int64), len(blocks[0])
+            listed,
+            quads,
+            starts,
+            first,
+            outer,
+            lowest,
+            rows.ctypes.data,
+            rows.shape[1],
+            exact.ctypes.data,
+            exact.itemsize,
         )
 
     @property
     def nbytes(self) -> int:
         """Of its own; not of the blocks."""
-        return sum(part.nbytes for part in self._rows[:-1])
+        return sum(part.nbytes for part in self._rows[:6])
 
     def match(self, codes: EventCodes) -> Matches:
-        """Numbers of the matching clauses: event i has numbers[offsets[i]:offsets[i + 1]]."""
+        """What the matching clauses carry: event i has numbers[offsets[i]:offsets[i + 1]]."""
         events = len(codes.offsets) - 1
         parts = [
             self._match_piece(codes, first, min(PIECE, events - first)) for first in range(0, max(1, events), PIECE)
@@ -80,39 +79,34 @@ class TransposedMasks:
     def _match_piece(self, codes: EventCodes, first: int, events: int) -> Matches:
         """Whenever the room for pairs is used up, they become a run ordered by event."""
         bits = self._event_bits(events)
-        code_event_bits(first, codes.offsets, codes.column, codes.code, self._edges, bits)
+        code_event_bits(first, codes.offsets, codes.column, codes.code, self._edges, self._least, bits)
         scratch, pairs = _work_space(len(self._edges))
         runs: list[Matches] = []
         position, groups = np.zeros(3, dtype=np.int64), len(self._rows.outer)
         while position[0] < groups:
             made = match_groups(position, self._rows, bits, scratch, pairs)
-            offsets, numbers = np.empty(events + 1, dtype=np.int64), np.empty(made, dtype=np.int32)
+            offsets, numbers = np.empty(events + 1, dtype=np.int64), np.empty(made, dtype=np.int64)
             sort_by_event(pairs[:made], offsets, numbers)
             runs.append((offsets, numbers))
         return runs[0] if len(runs) == 1 else _joined(runs)
 
     def _event_bits(self, events: int) -> EventBits:
         columns = len(self._edges)
+        parts = -(-2 * columns // 32)
         return EventBits(
-            values=np.empty((events, columns), dtype=np.int32),
-            keys=np.empty((events, self._stride), dtype=np.uint8),
-            unsure=np.empty((events, self._stride // 32), dtype=np.uint32),
+            rests=np.empty((events, columns), dtype=np.int32),
+            keys=np.empty((events, 32 * parts), dtype=np.uint8),
+            unsure=np.empty((events, parts), dtype=np.uint32),
             low_row=np.empty((columns, events), dtype=np.uint8),
             passing=np.empty((2 * columns, ROWS, -(-events // 64)), dtype=np.uint64),
         )
-
-
-def _quads(rows: NDArray[np.uint8], columns: int) -> NDArray[np.uint8]:
-    quads = np.empty(len(rows), dtype=np.uint8)
-    count_quads(rows, columns, quads)
-    return quads
 
 
 def _joined(runs: list[Matches]) -> Matches:
     offsets = np.zeros_like(runs[0][0])
     for run_offsets, _ in runs:
         offsets += run_offsets
-    numbers = np.empty(int(offsets[-1]), dtype=np.int32)
+    numbers = np.empty(int(offsets[-1]), dtype=np.int64)
     cursor = offsets[:-1].copy()
     for run_offsets, run_numbers in runs:
         place_hits(run_offsets, run_numbers, cursor, numbers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ray_pubsub.engines.contract import Source
 from ray_pubsub.errors import SubscriptionIdError
+from ray_pubsub.index.slot_map import SlotMap
 from ray_pubsub.model.id_column import IdColumn
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN
 
@@ -35,34 +36,40 @@ class Catalogue:
     """Ids in the order they were added. Slots only grow, so a reader may resolve slots while a writer goes on."""
 
     def __init__(self) -> None:
-        self._slot_of: dict[str | int, int] = {}
+        self._slots = SlotMap()
         self._column = IdColumn()
         self._sources: list[Source | None] = []
 
     def __len__(self) -> int:
-        return len(self._slot_of)
+        return len(self._slots)
 
     def __contains__(self, identity: object) -> bool:
-        return type(identity) in (str, int) and identity in self._slot_of
+        if type(identity) is int and not INT64_MIN <= identity <= INT64_MAX:
+            return False
+        return type(identity) in (str, int) and self._slots.get(identity) >= 0  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[str | int]:
-        return iter(list(self._slot_of))
+        return iter(self._column.take(self._slots.slots()).tolist())
 
     def slot(self, identity: str | int) -> int | None:
-        return self._slot_of.get(identity)
+        slot = self._slots.get(identity)
+        return slot if slot >= 0 else None
 
     def source(self, slot: int) -> Source:
         source = self._sources[slot]
         assert source is not None
         return source
 
-    def items(self) -> list[tuple[str | int, int]]:
-        return list(self._slot_of.items())
+    def items(self) -> list[tuple[str | int, int, Source]]:
+        """Id, slot and source of all, in the order they were added."""
+        slots = self._slots.slots()
+        return list(
+            zip(self._column.take(slots).tolist(), slots.tolist(), map(self.source, slots.tolist()), strict=True)
+        )
 
     @property
     def nbytes(self) -> int:
-        objects = len(self._slot_of) * 2 * sys.getsizeof(1 << 40)  # an id and a slot
-        held = sys.getsizeof(self._slot_of) + sys.getsizeof(self._sources) + objects + self._column.nbytes
+        held = self._slots.nbytes + sys.getsizeof(self._sources) + self._column.nbytes
         shared = {id(source): source for source in self._sources}  # a table of intervals is the source of many slots
         return held + sum(int(getattr(source, "nbytes", 0)) for source in shared.values())
 
@@ -70,32 +77,54 @@ class Catalogue:
     def next_slot(self) -> int:
         return len(self._column)
 
-    def add(self, ids: Sequence[str | int], sources: Sequence[Source]) -> tuple[list[int], list[int], list[Source]]:
-        """Slots freed by replacement, slots given and their sources; of equal ids in one call the last one wins."""
+    def add(self, identity: str | int, source: Source) -> tuple[int, int]:
+        """Its slot, and the slot that a subscription of the same id had, or -1."""
+        slot = len(self._column)
+        self._column.append((identity,))
+        self._sources.append(source)
+        replaced = self._slots.put(identity, slot)
+        if replaced >= 0:
+            self._sources[replaced] = None
+        return slot, replaced
+
+    def add_many(
+        self, ids: Sequence[str | int] | NDArray[Any], sources: Sequence[Source]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Slots freed by replacement and slots given; of equal ids in one call the last one wins."""
         first = self.next_slot
-        given = dict(zip(ids, range(first, first + len(ids)), strict=True))
-        if len(given) < len(ids):  # a repeated id stands where it was given last
-            given = dict(sorted(given.items(), key=lambda item: item[1]))
-        removed = []
-        for identity in self._slot_of.keys() & given.keys():
-            slot = self._slot_of.pop(identity)  # popped, so that a replaced id moves to the end of the order
-            self._sources[slot] = None
-            removed.append(slot)
         self._column.append(ids)
         self._sources.extend(sources)
-        self._slot_of.update(given)
-        added = list(given.values())
-        if len(given) < len(ids):
-            for slot in set(range(first, first + len(ids))).difference(added):
-                self._sources[slot] = None
-            return removed, added, [self.source(slot) for slot in added]
-        return removed, added, list(sources)
+        lost = self._slots.put_many(ids, first)
+        for slot in lost.tolist():
+            self._sources[slot] = None
+        added = np.arange(first, self.next_slot)
+        repeated = lost[lost >= first]
+        if len(repeated):
+            added = np.setdiff1d(added, repeated, assume_unique=True)
+        return lost[lost < first], added
 
-    def remove(self, identity: str | int) -> int | None:
-        slot = self._slot_of.pop(identity, None)
-        if slot is not None:
+    def set_source(self, slots: NDArray[np.int64], source: Source) -> None:
+        """Another source for slots that have one: where a subscription can be read from has changed."""
+        if len(slots) and slots[-1] - slots[0] == len(slots) - 1:
+            self._sources[int(slots[0]) : int(slots[-1]) + 1] = [source] * len(slots)
+            return
+        for slot in slots.tolist():
+            self._sources[slot] = source
+
+    def remove(self, identity: str | int) -> int:
+        """The slot that is free now, or -1."""
+        slot = self._slots.pop(identity)
+        if slot >= 0:
             self._sources[slot] = None
         return slot
+
+    def compacted(self, moved: Callable[[Source, int], Source]) -> tuple[Catalogue, NDArray[np.int64]]:
+        """The same subscriptions in slots without gaps, and the slots they had, ascending. `moved`: a source to be asked with the
+        new slot instead of the old."""
+        slots = self._slots.slots()
+        fresh = Catalogue()
+        fresh.add_many(self._column.take(slots), [moved(self.source(slot), slot) for slot in slots.tolist()])
+        return fresh, slots
 
     def ids(self, slots: NDArray[np.int64]) -> NDArray[Any]:
         """The ids of slots, as a column."""

@@ -2,178 +2,213 @@
 
 Every change has a version. A slot that is removed is marked with the version that removed it; a match at version v leaves out what
 was removed at or before v and does not see the tail beyond what v had. So a change is seen wholly or not at all, and nothing is ever
-moved under a reader's feet. When to merge is merge_policy.py's decision.
+moved under a reader's feet. Full tails become blocks and blocks are merged in upkeep.py.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
-from ray_pubsub.columns.decoding import join_tables
+from ray_pubsub.columns.decoding import join_tables, move_table
 from ray_pubsub.columns.recipes import Compiled, Compiler
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Hits, Segment, Source
-from ray_pubsub.engines.segments import build_segment
+from ray_pubsub.engines.plan import IndexPlan
+from ray_pubsub.engines.segments import Build, build_parts
+from ray_pubsub.index.event_frequency import EventFrequency
+from ray_pubsub.index.indexed_table import IndexedTable
 from ray_pubsub.index.merge_policy import MergePolicy
+from ray_pubsub.index.plan_of_snapshot import explain_snapshot
 from ray_pubsub.index.predicate_table import PredicateTable
+from ray_pubsub.index.snapshot import ALIVE, Scratch, Snapshot
 from ray_pubsub.index.tail import TailView
-from ray_pubsub.kernels.hits import MULTIPLE, RESIDUAL, keep_visible, place_hits
+from ray_pubsub.index.upkeep import Upkeep
+from ray_pubsub.kernels.hits import MULTIPLE, RESIDUAL
 from ray_pubsub.language.shapes import Expression
-from ray_pubsub.language.truth import truth
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.settings import Limits
 
 __all__ = ["LiveIndex"]
-
-ALIVE = np.iinfo(np.int64).max
-
-
-class Snapshot(NamedTuple):
-    """All a reader needs."""
-
-    version: int
-    blocks: tuple[Segment, ...]
-    tail: TailView
-    died: NDArray[np.int64]
-    """Per slot the version that removed it."""
-    flags: NDArray[np.uint8]
-    filtered: bool
-    """Whether any slot was removed, has several clauses, or is residual: else matches need no second look."""
-    residual: dict[int, Source]
-    """The sources of the slots whose clauses only find candidates. Replaced, never changed."""
 
 
 class LiveIndex:
     """Clauses of all subscriptions, in blocks and a tail."""
 
     def __init__(
-        self,
-        limits: Limits,
-        policy: MergePolicy | None = None,
-        build: Callable[[ClauseTable, Vocabulary], Segment] = build_segment,
+        self, limits: Limits, build: Build, policy: MergePolicy | None = None, *, background: bool = False
     ) -> None:
-        """`build` makes a segment of clauses: that is the choice of engine."""
+        """`build` makes a segment of clauses: that is the choice of engine. `background`: upkeep has a thread of its own."""
         self.policy = policy or MergePolicy()
+        self._limits = limits
         self._build = build
-        self._removed = 0
         self._vocabulary = Vocabulary()
         self._compiler = Compiler(self._vocabulary, limits)
-        self._writing = threading.RLock()
-        self._scratch = threading.local()
-        self._snapshot = Snapshot(
-            0, (), TailView.of(self._compiler.table), np.full(64, ALIVE), np.zeros(64, np.uint8), False, {}
+        self._scratch = Scratch()
+        self.frequency = EventFrequency()
+        self.writing = threading.RLock()
+        self.snapshot = Snapshot(
+            0, (), (), TailView(self._compiler.table), np.full(64, ALIVE), np.zeros(64, np.uint8), False, {}
         )
+        self.upkeep = Upkeep(self, background)
 
-    def change(self, removed: Sequence[int], added: Sequence[int], sources: Sequence[Source]) -> None:
-        with self._writing:
-            snapshot = self._snapshot
-            version = snapshot.version + 1
-            died, flags = snapshot.died, snapshot.flags
-            if added and max(added) >= len(died):
-                size = max(max(added) + 1, 2 * len(died))
-                died = np.concatenate([died, np.full(size - len(died), ALIVE)])
-                flags = np.concatenate([flags, np.zeros(size - len(flags), np.uint8)])
-            blocks = snapshot.blocks
-            fresh: dict[int, Source] = {}
+    def add(self, slot: int, source: Source, replaced: int) -> None:
+        """One more, in a few microseconds; `replaced` is the slot it takes the place of, or -1."""
+        with self.writing:
+            old = self.snapshot
+            died, flags = self._room_for(slot)
+            residual: dict[int, Source] = {}
+            self._append(self._compiler.table, slot, source, flags, residual)
+            version = old.version + 1
+            if replaced >= 0:
+                died[replaced] = version
+            self.snapshot = Snapshot(
+                version,
+                old.blocks,
+                old.sealed,
+                TailView(self._compiler.table),
+                died,
+                flags,
+                old.filtered or replaced >= 0 or flags[slot] != 0,
+                {**old.residual, **residual} if residual else old.residual,
+            )
+            self.upkeep.after_change(int(replaced >= 0))
+
+    def remove(self, slot: int) -> None:
+        """One less."""
+        with self.writing:
+            old = self.snapshot
+            version = old.version + 1
+            old.died[slot] = version
+            self.snapshot = Snapshot(version, old.blocks, old.sealed, old.tail, old.died, old.flags, True, old.residual)
+            self.upkeep.after_change(1)
+
+    def change(
+        self, removed: NDArray[np.int64], added: NDArray[np.int64], sources: Sequence[Source] | PredicateTable
+    ) -> None:
+        """Takes out and puts in at once."""
+        with self.writing:
+            old = self.snapshot
+            version = old.version + 1
+            died, flags = self._room_for(int(added[-1])) if len(added) else (old.died, old.flags)
+            blocks = old.blocks
+            residual: dict[int, Source] = {}
             if len(added) > self.policy.tail_clauses:
-                table = self._bulk_table(added, sources, flags, fresh)
-                if table.count:
-                    blocks = (*blocks, self._build(table, self._vocabulary))
-            else:
-                for slot, source in zip(added, sources, strict=True):
-                    self._append(self._compiler.table, slot, source, flags, fresh)
-            died[list(removed)] = version
-            filtered = (
-                snapshot.filtered or bool(removed) or (bool(added) and bool(flags[min(added) : max(added) + 1].any()))
+                table = self._bulk_table(added, sources, flags, residual)
+                blocks = (*blocks, *self.build(table))
+            elif len(added):
+                for slot, source in zip(added.tolist(), _each(sources, len(added)), strict=True):
+                    self._append(self._compiler.table, slot, source, flags, residual)
+            died[removed] = version
+            many = len(added) > 0 and bool(flags[added[0] : added[-1] + 1].any())
+            self.snapshot = Snapshot(
+                version,
+                blocks,
+                old.sealed,
+                TailView(self._compiler.table),
+                died,
+                flags,
+                old.filtered or len(removed) > 0 or many,
+                {**old.residual, **residual} if residual else old.residual,
             )
-            residual = {**snapshot.residual, **fresh} if fresh else snapshot.residual
-            self._snapshot = Snapshot(
-                version, blocks, TailView.of(self._compiler.table), died, flags, filtered, residual
-            )
-            self._removed += len(removed)
-            if (
-                len(blocks) > len(snapshot.blocks)
-                or self._compiler.table.count >= self.policy.tail_clauses
-                or self._removed >= self.policy.removals_until_a_look(sum(map(len, blocks)))
-            ):
-                self.maintain()
+            self.upkeep.after_change(len(removed))
 
     def match(self, events: EventBatch) -> Hits:
-        snapshot = self._snapshot
-        parts = [block.match(events) for block in snapshot.blocks]
-        if snapshot.tail.clauses:
-            parts.append(snapshot.tail.match(events, self._vocabulary))
-        hits = _gathered(parts, events.size)
-        if not snapshot.filtered:
-            return hits
-        seen, epoch = self._seen(len(snapshot.died), events.size)
-        residual = keep_visible(hits.offsets, hits.slots, snapshot.died, snapshot.version, snapshot.flags, seen, epoch)
-        hits = Hits(hits.offsets, hits.slots[: hits.offsets[-1]])
-        return self._decided(hits, events, snapshot) if residual else hits
+        self.frequency.observe(events)
+        return self.snapshot.match(events, self._vocabulary, self._scratch)
+
+    def explain(self, events: EventBatch) -> IndexPlan:
+        return explain_snapshot(self.snapshot, events, self._vocabulary, self._scratch)
 
     @property
     def nbytes(self) -> int:
-        snapshot = self._snapshot
-        return (
-            sum(block.nbytes for block in snapshot.blocks)
-            + snapshot.died.nbytes
-            + snapshot.flags.nbytes
-            + snapshot.tail.tests.nbytes
-        )
+        snapshot = self.snapshot
+        tails = sum(tail.tests.nbytes for tail in (*snapshot.sealed, snapshot.tail))
+        return sum(block.nbytes for block in snapshot.blocks) + snapshot.died.nbytes + snapshot.flags.nbytes + tails
 
-    def maintain(self) -> None:
-        """Seals and merges as the policy says."""
-        with self._writing:
-            snapshot = self._snapshot
-            self._removed = 0
-            if snapshot.tail.clauses >= self.policy.tail_clauses:
-                self._seal()
-            while chosen := self.policy.choose(*self._sizes()):
-                self._merge(chosen)
+    def clauses_of(self, slots: NDArray[np.int64]) -> tuple[ClauseTable, Vocabulary]:
+        """The clauses of living slots, read back from blocks and tails, in the order of their slots."""
+        snapshot = self.snapshot
+        wanted = np.zeros(len(snapshot.died), dtype=bool)
+        wanted[slots] = True
+        tables = []
+        for part in snapshot.parts:
+            chosen = np.flatnonzero(wanted[part.owners[: len(part)]])
+            if len(chosen):
+                tables.append(part.table(chosen))
+        if not tables:
+            return ClauseTable.empty(), self._vocabulary
+        joined = join_tables(tables, [np.ones(table.count, dtype=bool) for table in tables])
+        return joined.take(np.argsort(joined.owners, kind="stable")), self._vocabulary
 
-    def merge_all(self) -> None:
-        """Everything into one block, without what was removed."""
-        with self._writing:
-            if self._snapshot.tail.clauses:
-                self._seal()
-            if self._snapshot.blocks:
-                self._merge(list(range(len(self._snapshot.blocks))))
+    def released(self, table: PredicateTable) -> Source:
+        """Where to read the subscriptions of a table from now on: their clauses say all the table did, if all are plain."""
+        return IndexedTable(self) if table.plain.all() else table
 
-    def _sizes(self) -> tuple[list[int], list[int]]:
-        snapshot = self._snapshot
-        dead = [int((snapshot.died[block.owners] <= snapshot.version).sum()) for block in snapshot.blocks]
-        return [len(block) for block in snapshot.blocks], dead
+    def compacted(self, slots: NDArray[np.int64], sources: Callable[[int], Source]) -> LiveIndex:
+        """An index of its own with these slots only, numbered from 0 on, and nothing of what was removed: no clause, no tombstone, no
+        word. `sources`: the source of a new slot."""
+        with self.writing:
+            old = self.snapshot
+            number = np.full(len(old.died), -1, dtype=np.int64)
+            number[slots] = np.arange(len(slots))
+            fresh = LiveIndex(self._limits, self._build, self.policy, background=self.upkeep.background)
+            parts = [part for part in old.parts if len(part)]
+            kept = [number[part.owners[: len(part)]] >= 0 for part in parts]
+            table = join_tables([part.table() for part in parts], kept) if parts else ClauseTable.empty()
+            moved = move_table(table, number, self._vocabulary, fresh._vocabulary)
+            fresh.frequency = self.frequency
+            blocks = fresh.build(moved)
+            died, flags = np.full(max(64, len(slots)), ALIVE), np.zeros(max(64, len(slots)), np.uint8)
+            flags[: len(slots)] = old.flags[slots]
+            residual = {int(number[slot]): sources(int(number[slot])) for slot in old.residual if number[slot] >= 0}
+            fresh.snapshot = fresh.snapshot._replace(
+                version=old.version,
+                blocks=blocks,
+                died=died,
+                flags=flags,
+                filtered=bool(flags.any()),
+                residual=residual,
+            )
+            return fresh
 
-    def _seal(self) -> None:
-        """The tail becomes a block and a new tail begins."""
-        snapshot = self._snapshot
-        block = self._build(snapshot.tail.frozen(), self._vocabulary)
-        self._compiler.start_table()
-        self._snapshot = snapshot._replace(blocks=(*snapshot.blocks, block), tail=TailView.of(self._compiler.table))
+    def seal(self) -> None:
+        """The tail is full: it waits to become a block, and a new one begins."""
+        with self.writing:
+            old = self.snapshot
+            self._compiler.start_table()
+            self.snapshot = old._replace(sealed=(*old.sealed, old.tail), tail=TailView(self._compiler.table))
 
-    def _merge(self, chosen: list[int]) -> None:
-        snapshot = self._snapshot
-        blocks = [snapshot.blocks[number] for number in chosen]
-        kept = [snapshot.died[block.owners] > snapshot.version for block in blocks]
-        table = join_tables([block.table() for block in blocks], kept)
-        others = tuple(block for number, block in enumerate(snapshot.blocks) if number not in chosen)
-        merged = (self._build(table, self._vocabulary),) if table.count else ()
-        residual = {
-            slot: source for slot, source in snapshot.residual.items() if snapshot.died[slot] > snapshot.version
-        }
-        self._snapshot = snapshot._replace(blocks=(*merged, *others), residual=residual)
+    def build(self, table: ClauseTable) -> tuple[Segment, ...]:
+        """The blocks of a table: one of clauses, one of conjunctions of disjunctions, or none if there is nothing in it."""
+        return build_parts(table, self._vocabulary, self._build, self.frequency.of(self._vocabulary))
+
+    def _room_for(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        died, flags = self.snapshot.died, self.snapshot.flags
+        if slot >= len(died):
+            size = max(slot + 1, 2 * len(died) if len(died) < 1 << 20 else len(died) + (len(died) >> 2))
+            died = np.concatenate([died, np.full(size - len(died), ALIVE)])
+            flags = np.concatenate([flags, np.zeros(size - len(flags), np.uint8)])
+        return died, flags
 
     def _append(
         self, table: ClauseTable, slot: int, source: Source, flags: NDArray[np.uint8], residual: dict[int, Source]
     ) -> None:
+        if isinstance(source, Expression):
+            recipe = self._compiler.interval_recipe(source.shape)
+            if recipe is not None:
+                fields = recipe.fields(source.constants)
+                if fields is not None:
+                    table.append_packed(slot, recipe.tests, recipe.record, fields)
+                return
         compiled = self._compiled(slot, source)
-        flags[slot] = (MULTIPLE if len(compiled.clauses) > 1 else 0) | (RESIDUAL if compiled.residual else 0)
+        repeats = len(compiled.clauses) > 1 and not compiled.conjunctive
+        if repeats or compiled.residual:
+            flags[slot] = (MULTIPLE if repeats else 0) | (RESIDUAL if compiled.residual else 0)
         if compiled.residual:
             residual[slot] = source
         for records in compiled.clauses:
@@ -185,56 +220,31 @@ class LiveIndex:
         return self._compiler.compile_tree(source.tree_at(slot))
 
     def _bulk_table(
-        self, added: Sequence[int], sources: Sequence[Source], flags: NDArray[np.uint8], residual: dict[int, Source]
+        self,
+        added: NDArray[np.int64],
+        sources: Sequence[Source] | PredicateTable,
+        flags: NDArray[np.uint8],
+        residual: dict[int, Source],
     ) -> ClauseTable:
         """The clauses of many subscriptions in a table of their own; intervals given in columns never leave them."""
-        first = sources[0]
-        if isinstance(first, PredicateTable) and first.columnar.all() and list(sources).count(first) == len(sources):
-            flags[added[0] : added[-1] + 1] = 0
-            return first.clauses(np.array(added, dtype=np.int64), self._vocabulary)
+        if isinstance(sources, PredicateTable) and sources.plain.all():
+            return sources.clauses(added, self._vocabulary)
         tail = self._compiler.table
         self._compiler.start_table()
         try:
             table = self._compiler.table
-            columnar: dict[int, tuple[PredicateTable, list[int]]] = {}
-            for slot, source in zip(added, sources, strict=True):
-                if isinstance(source, PredicateTable) and source.columnar[slot - source.first_slot]:
-                    columnar.setdefault(id(source), (source, []))[1].append(slot)
-                else:
-                    self._append(table, slot, source, flags, residual)
-            parts = [table] + [source.clauses(np.array(slots), self._vocabulary) for source, slots in columnar.values()]
-            return join_tables(parts, [np.ones(part.count, dtype=bool) for part in parts]) if columnar else table
+            parts = [table]
+            plain = np.zeros(len(added), dtype=bool)
+            if isinstance(sources, PredicateTable):
+                plain = sources.plain[added - sources.first_slot]
+                parts.append(sources.clauses(added[plain], self._vocabulary))
+            each = _each(sources, len(added))
+            for place in np.flatnonzero(~plain).tolist():
+                self._append(table, int(added[place]), each[place], flags, residual)
+            return join_tables(parts, [np.ones(part.count, dtype=bool) for part in parts]) if plain.any() else table
         finally:
             self._compiler.resume_table(tail)
 
-    def _seen(self, slots: int, events: int) -> tuple[NDArray[np.int64], int]:
-        scratch: Any = self._scratch
-        if getattr(scratch, "seen", None) is None or len(scratch.seen) < slots:
-            scratch.seen, scratch.epoch = np.zeros(slots, dtype=np.int64), 1
-        epoch: int = scratch.epoch
-        scratch.epoch += events
-        return scratch.seen, epoch
 
-    def _decided(self, hits: Hits, events: EventBatch, snapshot: Snapshot) -> Hits:
-        """Asks the expression of every candidate whose clauses do not decide."""
-        rows = events.rows()
-        owner = np.repeat(np.arange(events.size), np.diff(hits.offsets))
-        keep = np.ones(len(hits.slots), dtype=bool)
-        for place in np.flatnonzero(snapshot.flags[hits.slots] & RESIDUAL).tolist():
-            slot = int(hits.slots[place])
-            keep[place] = truth(snapshot.residual[slot].tree_at(slot), rows[owner[place]]) is True
-        counts = np.bincount(owner[keep], minlength=events.size)
-        return Hits(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), hits.slots[keep])
-
-
-def _gathered(parts: list[Hits], events: int) -> Hits:
-    if len(parts) == 1:
-        return parts[0]
-    offsets = np.zeros(events + 1, dtype=np.int64)
-    for part in parts:
-        offsets += part.offsets
-    slots = np.empty(int(offsets[-1]), dtype=np.int64)
-    cursor = offsets[:-1].copy()
-    for part in parts:
-        place_hits(part.offsets, part.slots, cursor, slots)
-    return Hits(offsets, slots)
+def _each(sources: Sequence[Source] | PredicateTable, count: int) -> Sequence[Source]:
+    return [sources] * count if isinstance(sources, PredicateTable) else sources

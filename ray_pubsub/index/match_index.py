@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
 from ray_pubsub.engines.contract import Engine, Source
-from ray_pubsub.engines.dexin import DexinSegment
-from ray_pubsub.engines.gem import GemSegment
-from ray_pubsub.engines.opindex import OpIndexSegment
-from ray_pubsub.engines.rein import ReinSegment
-from ray_pubsub.engines.scan import ScanEngine
+from ray_pubsub.engines.plan import IndexPlan
 from ray_pubsub.errors import (
     RayPubSubError,
     RejectedSubscriptionsError,
@@ -25,10 +21,15 @@ from ray_pubsub.errors import (
     UnknownSubscriptionError,
 )
 from ray_pubsub.index.catalogue import Catalogue, check_id
+from ray_pubsub.index.engine_choice import make_engine
 from ray_pubsub.index.explanation import Explanation, explain_tree
+from ray_pubsub.index.indexed_table import IndexedTable
 from ray_pubsub.index.live import LiveIndex
+from ray_pubsub.index.predicate_table import PredicateTable
 from ray_pubsub.language.shapes import ShapeCache
+from ray_pubsub.language.tree import Tree
 from ray_pubsub.model.dict_events import flatten
+from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
 from ray_pubsub.model.match_batch import MatchBatch
 from ray_pubsub.settings import Limits
@@ -38,15 +39,16 @@ if TYPE_CHECKING:
 
 __all__ = ["AddReport", "MatchIndex"]
 
-ENGINES: dict[str, Callable[[Limits], Engine]] = {
-    "auto": LiveIndex,
-    "dexin": lambda limits: LiveIndex(limits, build=DexinSegment),
-    "gem": lambda limits: LiveIndex(limits, build=GemSegment),
-    "opindex": lambda limits: LiveIndex(limits, build=OpIndexSegment),
-    "rein": lambda limits: LiveIndex(limits, build=ReinSegment),
-    "scan": lambda limits: ScanEngine(),
-}
-"""Name → what makes the engine. All but `scan` are the live index; they differ in the segments it builds."""
+SLOTS_UNTIL_COMPACTION = 16_384
+NO_ID: Any = object()
+"""Instead of None, which is no id either, but is an id that somebody failed to find."""
+
+
+class Books(NamedTuple):
+    """The ids and the engine, which agree on slots. Replaced together when slots are given anew."""
+
+    catalogue: Catalogue
+    engine: Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,29 +74,31 @@ class MatchIndex:
     Safe to use from several threads. Every change is atomic: a match sees all of it or nothing.
     """
 
-    def __init__(self, engine: str = "auto", *, limits: Limits | None = None) -> None:
-        if engine not in ENGINES:
-            raise SettingError(
-                "engine", f"there is no engine {engine!r}; choose one of {', '.join(map(repr, ENGINES))}"
-            )
-        self.engine = engine
+    def __init__(
+        self, engine: str = "auto", *, limits: Limits | None = None, merges: str = "inline", **options: int | bool
+    ) -> None:
+        """`merges="background"`: blocks are built and merged in a thread, so that no change waits for it. `options` are the engine's:
+        `cache=` (ω, cached bit sets per attribute) for dexin and gem, `tau=` for gem, `exclusive_only=`, `inclusive_only=` for dexin."""
         self.limits = limits or Limits()
         if not isinstance(self.limits, Limits):
             raise SettingError("limits", f"must be a ray_pubsub.Limits, not {type(limits).__name__}")
+        self.engine = engine
+        self.merges = merges
+        self.options = options
         self._shapes = ShapeCache(self.limits)
-        self._catalogue = Catalogue()
-        self._matcher = ENGINES[engine](self.limits)
+        self._books = Books(Catalogue(), make_engine(engine, self.limits, merges, options))
         self._writing = threading.RLock()
 
     def __len__(self) -> int:
-        return len(self._catalogue)
+        return len(self._books.catalogue)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._catalogue
+        return id in self._books.catalogue
 
     def __iter__(self) -> Iterator[str | int]:
         """The ids, in the order they were added."""
-        return iter(self._catalogue)
+        with self._writing:
+            return iter(self._books.catalogue)
 
     def __repr__(self) -> str:
         return f"MatchIndex({len(self):,} subscriptions, engine={self.engine!r})"
@@ -102,12 +106,18 @@ class MatchIndex:
     @property
     def nbytes(self) -> int:
         """Bytes the index holds, ids and all; roughly, as Python's own objects are estimated."""
-        return self._catalogue.nbytes + self._matcher.nbytes
+        return self._books.catalogue.nbytes + self._books.engine.nbytes
 
     def add(self, id: str | int, expression: str) -> None:
         """Adds a subscription; one with the same id is replaced. Raises an ExpressionError that says what is wrong."""
         check_id(id)
-        self._put([id], [self._shapes.parse(expression)])
+        source = self._shapes.parse(expression)
+        with self._writing:
+            catalogue, engine = self._books
+            slot, replaced = catalogue.add(id, source)
+            engine.add(slot, source, replaced)
+            if replaced >= 0:
+                self._compact()
 
     def add_many(self, ids: Iterable[str | int], expressions: Iterable[str], *, atomic: bool = False) -> AddReport:
         """Adds many at once. The bad ones are in the report and the good ones are added; with `atomic=True` a single bad
@@ -139,19 +149,29 @@ class MatchIndex:
         """Adds subscriptions given as intervals: a row each, with the columns id, attribute, low, high and optionally
         low_closed, high_closed (closed unless said otherwise; a null bound is none). Rows of one id and attribute are
         alternatives; different attributes must all hold."""
-        from ray_pubsub.index.predicate_table import PredicateTable
-
         predicates = PredicateTable(table)
         if atomic and predicates.rejections:
             raise RejectedSubscriptionsError(predicates.rejections)
         with self._writing:
-            predicates.first_slot = self._catalogue.next_slot
-            self._put(predicates.ids, [predicates] * len(predicates.ids))
+            catalogue, engine = self._books
+            predicates.first_slot = catalogue.next_slot
+            removed, added = catalogue.add_many(predicates.ids, [predicates] * len(predicates.ids))
+            engine.change(removed, added, predicates)
+            catalogue.set_source(added, engine.released(predicates))
+            self._compact()
         return AddReport(len(predicates.ids), predicates.rejections)
 
     def remove(self, id: str | int) -> bool:
         """Removes a subscription; False if there was none."""
-        return self.remove_many([id]) == 1
+        check_id(id)
+        with self._writing:
+            catalogue, engine = self._books
+            slot = catalogue.remove(id)
+            if slot < 0:
+                return False
+            engine.remove(slot)
+            self._compact()
+        return True
 
     def remove_many(self, ids: Iterable[str | int]) -> int:
         """Removes subscriptions at once; the number that were there."""
@@ -159,10 +179,18 @@ class MatchIndex:
         for identity in ids:
             check_id(identity)
         with self._writing:
-            slots = [slot for slot in map(self._catalogue.remove, ids) if slot is not None]
+            catalogue, engine = self._books
+            slots = [slot for slot in map(catalogue.remove, ids) if slot >= 0]
             if slots:
-                self._matcher.change(slots, [], [])
+                engine.change(np.array(slots), np.empty(0, dtype=np.int64), [])
+                self._compact()
         return len(slots)
+
+    def wait_for_merges(self) -> None:
+        """Returns when the background has built and merged all there is to merge now; at once if merges are inline."""
+        engine = self._books.engine
+        if isinstance(engine, LiveIndex):
+            engine.upkeep.wait()
 
     def expression(self, id: str | int) -> str:
         """The text of a subscription, as it was given; for one from `add_predicates`, as it would be written."""
@@ -171,12 +199,9 @@ class MatchIndex:
 
     def match(self, event: Mapping[str, Any]) -> list[str | int]:
         """The ids of the subscriptions that match one event, in the order they were added. Raises EventError."""
-        batch = read_events([event])
-        if batch.errors:
-            error = batch.errors[0]
-            raise type(error)(error.attribute, error.reason)
-        hits = self._matcher.match(batch)
-        found: list[str | int] = self._catalogue.ids(np.sort(hits.slots)).tolist()
+        catalogue, engine = self._books
+        hits = engine.match(_read_one(event))
+        found: list[str | int] = catalogue.ids(np.sort(hits.slots)).tolist()
         return found
 
     def match_many(self, events: Any, *, event_id: str | None = None) -> MatchBatch:
@@ -186,16 +211,27 @@ class MatchIndex:
         the attribute that holds the events' ids; without it, they are numbered.
         """
         batch = read_events(events, event_id)
-        hits = self._matcher.match(batch)
+        catalogue, engine = self._books
+        hits = engine.match(batch)
         offsets = hits.offsets
         if batch.positions is not None:
             counts = np.zeros(batch.input_size, dtype=np.int64)
             counts[batch.positions] = np.diff(offsets)
             offsets = np.concatenate([[0], np.cumsum(counts)])
-        return MatchBatch(offsets, self._catalogue.ids(hits.slots), batch.input_ids, None, batch.errors)
+        return MatchBatch(offsets, catalogue.ids(hits.slots), batch.input_ids, None, batch.errors)
 
-    def explain(self, event: Mapping[str, Any], id: str | int) -> Explanation:
-        """Why this subscription did or did not match the event, predicate by predicate; print it to read it."""
+    @overload
+    def explain(self, event: Mapping[str, Any]) -> IndexPlan: ...
+
+    @overload
+    def explain(self, event: Mapping[str, Any], id: str | int) -> Explanation: ...
+
+    def explain(self, event: Mapping[str, Any], id: Any = NO_ID) -> IndexPlan | Explanation:
+        """With an id: why this subscription did or did not match the event, predicate by predicate. Without: how the event is
+        matched, the parts of the index visited and skipped, every step's method, what it was expected to leave and what it
+        left. Print it to read it. Raises EventError."""
+        if id is NO_ID:
+            return self._books.engine.explain(_read_one(event))
         slot, source = self._find(id)
         return explain_tree(source.tree_at(slot), flatten(event))
 
@@ -232,14 +268,15 @@ class MatchIndex:
 
     def _items(self) -> list[tuple[str | int, int, Source]]:
         with self._writing:
-            return [(identity, slot, self._catalogue.source(slot)) for identity, slot in self._catalogue.items()]
+            return self._books.catalogue.items()
 
     def _find(self, id: str | int) -> tuple[int, Source]:
         with self._writing:
-            slot = self._catalogue.slot(id) if id in self._catalogue else None
+            catalogue = self._books.catalogue
+            slot = catalogue.slot(id) if id in catalogue else None
             if slot is None:
                 raise UnknownSubscriptionError(id)
-            return slot, self._catalogue.source(slot)
+            return slot, catalogue.source(slot)
 
     def _put_reported(
         self, ids: list[str | int], sources: list[Source], rejections: list[Rejection], atomic: bool
@@ -251,7 +288,55 @@ class MatchIndex:
 
     def _put(self, ids: Sequence[str | int], sources: Sequence[Source]) -> None:
         with self._writing:
-            self._matcher.change(*self._catalogue.add(ids, sources))
+            catalogue, engine = self._books
+            removed, added = catalogue.add_many(ids, sources)
+            if len(added) < len(ids):  # some ids came twice: the last one counts
+                sources = [catalogue.source(slot) for slot in added.tolist()]
+            engine.change(removed, added, sources)
+            self._compact()
+
+    def _compact(self) -> None:
+        """When most slots ever given are free again, the rest get new ones, and all memory that the others held is given back. Readers
+        go on with the books they opened."""
+        catalogue, engine = self._books
+        if catalogue.next_slot < SLOTS_UNTIL_COMPACTION + 4 * len(catalogue):
+            return
+        stores: dict[int, Source] = {}
+        fresh, slots = catalogue.compacted(lambda source, slot: _moved(source, slot, stores))
+        compact = engine.compacted(slots, fresh.source)
+        for source in stores.values():
+            if isinstance(source, IndexedTable):
+                source.store = compact
+        self._books = Books(fresh, compact)
+
+
+def _moved(source: Source, slot: int, known: dict[int, Source]) -> Source:
+    """A source that answers for a new slot what `source` answers for `slot`."""
+    if isinstance(source, IndexedTable):
+        return known.setdefault(id(source), IndexedTable(source.store))
+    return Moved(source, slot) if isinstance(source, PredicateTable) else source
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A subscription of a table that knew it by another slot."""
+
+    source: Source
+    slot: int
+
+    def tree_at(self, slot: int) -> Tree:
+        return self.source.tree_at(self.slot)
+
+    def text_at(self, slot: int) -> str:
+        return self.source.text_at(self.slot)
+
+
+def _read_one(event: Mapping[str, Any]) -> EventBatch:
+    batch = read_events([event])
+    if batch.errors:
+        error = batch.errors[0]
+        raise type(error)(error.attribute, error.reason)
+    return batch
 
 
 def _unpickled(content: bytes) -> MatchIndex:

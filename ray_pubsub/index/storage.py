@@ -23,9 +23,12 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
+from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Source
 from ray_pubsub.errors import IndexFileError
+from ray_pubsub.index.indexed_table import IndexedTable, interval_rows
 from ray_pubsub.index.predicate_table import PredicateTable
+from ray_pubsub.model.id_column import ids_of
 from ray_pubsub.settings import Limits
 
 __all__ = ["SavedIndex", "dump", "ids_and_texts", "load", "read", "save"]
@@ -116,11 +119,17 @@ def read(name: str, content: bytes) -> SavedIndex:
 
 def _tables(items: list[tuple[str | int, int, Source]]) -> Iterator[Any]:
     """A table for each run of subscriptions that came as expressions, or in one table of intervals."""
-    for _, group in groupby(items, key=lambda item: id(item[2]) if isinstance(item[2], PredicateTable) else None):
+    for _, group in groupby(items, key=_run_of):
         run = list(group)
-        source = run[0][2]
-        if isinstance(source, PredicateTable):
-            yield source.rows_of(np.array([slot for _, slot, _ in run]) - source.first_slot)
+        source, rows = run[0][2], None
+        slots = np.array([slot for _, slot, _ in run])
+        if isinstance(source, IndexedTable):
+            rows = interval_rows(ids_of([identity for identity, _, _ in run]), *source.store.clauses_of(slots))
+        elif isinstance(source, PredicateTable) and _is_plain(run[0]):
+            words = Vocabulary()
+            rows = interval_rows(ids_of([identity for identity, _, _ in run]), source.clauses(slots, words), words)
+        if rows is not None:
+            yield rows
         else:
             ids = [identity for identity, _, _ in run]
             yield pa.table(
@@ -134,6 +143,17 @@ def _tables(items: list[tuple[str | int, int, Source]]) -> Iterator[Any]:
                     "text": pa.array([each.text_at(slot) for _, slot, each in run], pa.large_string()),
                 }
             )
+
+
+def _run_of(item: tuple[str | int, int, Source]) -> Any:
+    """Equal for neighbours that can stand in one section; ids of a section of intervals are of one type."""
+    identity, _, source = item
+    return (id(source), type(identity)) if isinstance(source, IndexedTable) or _is_plain(item) else None
+
+
+def _is_plain(item: tuple[str | int, int, Source]) -> bool:
+    _, slot, source = item
+    return isinstance(source, PredicateTable) and bool(source.plain[slot - source.first_slot])
 
 
 def ids_and_texts(section: Any) -> tuple[list[str | int], list[str]]:

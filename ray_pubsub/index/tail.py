@@ -10,72 +10,123 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Hits
+from ray_pubsub.engines.gathering import gathered
 from ray_pubsub.engines.pivot_block import PivotBlock
-from ray_pubsub.kernels.tail import match_tail
-from ray_pubsub.language.truth import Event, truth
+from ray_pubsub.engines.segments import build_parts
+from ray_pubsub.kernels.tail import ABSENT, match_tail
+from ray_pubsub.language.pattern_test import pattern_test
+from ray_pubsub.language.truth import Event
 from ray_pubsub.language.value_set import ValueSet
-from ray_pubsub.model.event_batch import EventBatch, split_number
-from ray_pubsub.model.values import Kind
+from ray_pubsub.model.event_batch import EventBatch
 
 __all__ = ["TailView"]
 
-ABSENT = 255
 SCANNED_PAIRS = 65_536
 """Beyond this many pairs of event and clause, a batch builds a block of the tail first: 5 ns a pair against 2 ms a block."""
 
 
-class TailView(NamedTuple):
-    """What a reader sees of a growing table: its first `clauses` clauses."""
+class TailView:
+    """What a reader sees of a growing table: the clauses it has now."""
 
-    table: ClauseTable
-    clauses: int
-    owners: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    tests: NDArray[Any]
-    opaque: int
+    __slots__ = ("clauses", "offsets", "opaque", "owners", "sets", "tests")
 
-    @classmethod
-    def of(cls, table: ClauseTable) -> TailView:
-        return cls(table, table.count, table.owners, table.offsets, table.tests, len(table.opaque))
+    def __init__(self, table: ClauseTable) -> None:
+        self.clauses = table.count
+        self.owners: NDArray[np.int64] = table.owners
+        self.offsets: NDArray[np.int64] = table.offsets
+        self.tests: NDArray[Any] = table.tests
+        self.sets = table.opaque
+        self.opaque = len(table.opaque)
 
-    def frozen(self) -> ClauseTable:
+    def __len__(self) -> int:
+        return self.clauses
+
+    def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
         """The clauses as a table of their own."""
-        opaque = self.table.opaque[: self.opaque]
-        return ClauseTable(self.clauses, self.owners, self.offsets, self.tests, opaque, {})
+        table = ClauseTable(self.clauses, self.owners, self.offsets, self.tests, self.sets[: self.opaque], {})
+        return table if chosen is None else table.take(chosen)
 
     def match(self, events: EventBatch, vocabulary: Vocabulary) -> Hits:
         if self.clauses * events.size > SCANNED_PAIRS:
-            return PivotBlock(self.frozen(), vocabulary).match(events)
-        attributes = len(vocabulary.attributes)
-        kind = np.full(attributes, ABSENT, dtype=np.uint8)
-        whole, rest = np.zeros(attributes, dtype=np.int64), np.zeros(attributes)
-        found = np.empty(self.clauses, dtype=np.int64)
-        offsets, parts = np.zeros(events.size + 1, dtype=np.int64), []
-        for row, event in enumerate(events.rows()):
-            kind[:] = ABSENT
-            for name, value in event.items():
-                number = vocabulary.attributes.find(name)
-                if 0 <= number < attributes:
-                    kind[number] = value.kind
-                    if value.kind == Kind.STRING:
-                        whole[number] = vocabulary.strings.find(value.plain)
-                    else:
-                        whole[number], rest[number] = split_number(value.plain)
-            verdict = self._verdicts(event, vocabulary)
-            count = match_tail(self.clauses, self.offsets, self.tests, self.owners, kind, whole, rest, verdict, found)
-            parts.append(found[:count].copy())
-            offsets[row + 1] = offsets[row] + count
-        return Hits(offsets, np.concatenate(parts) if parts else np.empty(0, dtype=np.int64))
+            blocks = build_parts(self.table(), vocabulary, PivotBlock)
+            return gathered([block.match(events) for block in blocks], events.size)
+        cells = _cells_of(events, vocabulary)
+        kind = np.full(cells.attributes, ABSENT, dtype=np.uint8)
+        whole, rest = np.zeros(cells.attributes, dtype=np.int64), np.zeros(cells.attributes)
+        offsets, out = np.zeros(events.size + 1, np.int64), np.empty(self.clauses * events.size, np.int64)
+        verdicts = np.zeros((events.size, self.opaque), dtype=np.bool_)
+        if self.opaque:
+            for row, event in enumerate(events.rows()):
+                verdicts[row] = self._verdicts(event, vocabulary)
+        match_tail(
+            self.clauses, self.offsets, self.tests, self.owners, *cells[1:], verdicts, kind, whole, rest, offsets, out
+        )
+        return Hits(offsets, out[: offsets[-1]])
 
     def _verdicts(self, event: Event, vocabulary: Vocabulary) -> NDArray[np.bool_]:
         verdict = np.zeros(self.opaque, dtype=np.bool_)
         for number in range(self.opaque):
-            attribute, allowed = self.table.opaque[number]
+            attribute, allowed = self.sets[number]
             verdict[number] = _admits(allowed, event, vocabulary.attributes.texts[attribute])
         return verdict
 
 
+class _Cells(NamedTuple):
+    """A batch's values by event, under the vocabulary's numbers."""
+
+    attributes: int
+    offsets: NDArray[np.int64]
+    attribute: NDArray[np.int32]
+    kind: NDArray[np.uint8]
+    whole: NDArray[np.int64]
+    rest: NDArray[np.float64]
+
+
+def _cells_of(events: EventBatch, vocabulary: Vocabulary) -> _Cells:
+    """Made once per batch and state of the vocabulary: all tails of a snapshot share them."""
+    sizes = len(vocabulary.attributes), len(vocabulary.strings)
+    known: tuple[Any, Any, _Cells] | None = events.plans.get("tail")
+    if known is None or known[0] is not vocabulary or known[1] != sizes:
+        known = events.plans["tail"] = (vocabulary, sizes, _read_cells(events, vocabulary, sizes[0]))
+    return known[2]
+
+
+def _read_cells(events: EventBatch, vocabulary: Vocabulary, attributes: int) -> _Cells:
+    """Attributes and strings that no clause names are left out, or are number -1, which no clause asks for."""
+    rows, attribute, kind, whole, rest = [], [], [], [], []
+    every = np.arange(events.size, dtype=np.int32)
+    for lane in events.lanes:
+        number = vocabulary.attributes.find(lane.attribute)
+        if not 0 <= number < attributes or not len(lane):
+            continue
+        rows.append(every if lane.rows is None else lane.rows)
+        attribute.append(np.full(len(lane), number, dtype=np.int32))
+        kind.append(np.full(len(lane), lane.kind, dtype=np.uint8))
+        if lane.strings is not None:
+            whole.append(np.array([vocabulary.strings.find(text) for text in lane.strings], dtype=np.int64)[lane.whole])
+        else:
+            whole.append(lane.whole)
+        rest.append(np.zeros(len(lane)) if lane.rest is None else lane.rest)
+    if not rows:
+        return _Cells(attributes, np.zeros(events.size + 1, np.int64), *NO_CELLS)
+    row = np.concatenate(rows)
+    parts = [np.concatenate(part) for part in (attribute, kind, whole, rest)]
+    if events.size == 1:
+        return _Cells(attributes, np.array([0, len(row)]), *parts)  # type: ignore[arg-type]
+    order = np.argsort(row, kind="stable")
+    offsets = np.searchsorted(row[order], np.arange(events.size + 1))
+    return _Cells(attributes, offsets, *[part[order] for part in parts])  # type: ignore[arg-type]
+
+
+NO_CELLS = (np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0))
+
+
 def _admits(allowed: ValueSet, event: Event, attribute: str) -> bool:
-    return allowed.contains(event.get(attribute)) and all(
-        truth(pattern.leaf, event) is True for pattern in allowed.patterns
+    value = event.get(attribute)
+    if not allowed.contains(value):
+        return False
+    # Beside patterns, a set admits strings only.
+    return not allowed.patterns or (
+        value is not None
+        and all(pattern_test(pattern.leaf)(value.plain) != pattern.leaf.negated for pattern in allowed.patterns)
     )

@@ -11,9 +11,9 @@ import numpy as np
 from ray_pubsub.kernels.clustering import LINE, WORD
 from ray_pubsub.kernels.compiled import compiled
 
-__all__ = ["BLOCK_WORDS", "buckets_of_codes", "build_bitmaps", "build_outer", "build_rows"]
+__all__ = ["buckets_of_codes", "build_bitmaps", "build_outer", "build_rows"]
 
-BLOCK_WORDS = 1024
+TILE = 2048
 ONE, ZERO = np.uint64(1), np.uint64(0)
 
 
@@ -66,7 +66,8 @@ def build_outer(codes, columns, group, outer, passed, live):
             for column in range(columns):
                 passed[column, group[codes[clause, column]]] += 8
                 passed[column, group[codes[clause, columns + column]] + 1] -= 8
-    tile = np.empty((groups + 1, 16), np.uint64)
+    parts = outer.shape[2]
+    tile = np.empty((groups + 1, parts), np.uint64)
     for column in range(columns):
         tile[:] = ZERO
         for word in range(words):
@@ -77,25 +78,31 @@ def build_outer(codes, columns, group, outer, passed, live):
             live[column, first] += WORD
             live[column, behind] -= WORD
         for number in range(groups):
-            for part in range(16):
+            for part in range(parts):
                 if number:
                     tile[number, part] ^= tile[number - 1, part]
                 outer[column, number, part] = tile[number, part]
 
 
 @compiled
-def build_rows(codes, order, columns, low, high, rows, exact):
-    """rows[clause] = low codes, 255 - high codes, …, the clause's number in the last four bytes; exact[clause] = lows, highs."""
+def build_rows(codes, order, carried, columns, low, high, least, rows, exact):
+    """rows[clause] = low codes, 255 - high codes, …, what the clause carries in the last four bytes; exact[clause] = lows, highs, less the
+    least bound of their code, 0 where they are free."""
     count, stride = rows.shape
-    for clause in range(count):
-        number = order[clause]
+    for start in range(0, count, TILE):
+        end = min(count, start + TILE)
+        for clause in range(start, end):
+            for column in range(columns):
+                rows[clause, column] = codes[clause, column]
+                rows[clause, columns + column] = 255 - codes[clause, columns + column]
+            number = carried[order[clause]]
+            for byte in range(4):
+                rows[clause, stride - 4 + byte] = (number >> (8 * byte)) & 255
         for column in range(columns):
-            rows[clause, column] = codes[clause, column]
-            rows[clause, columns + column] = 255 - codes[clause, columns + column]
-        for byte in range(4):
-            rows[clause, stride - 4 + byte] = (number >> (8 * byte)) & 255
-    for column in range(columns):
-        for clause in range(count):
-            number = order[clause]
-            exact[clause, column] = low[column, number]
-            exact[clause, columns + column] = high[column, number]
+            for clause in range(start, end):
+                place = order[clause]
+                low_code, high_code = codes[clause, column], codes[clause, columns + column]
+                low_rest = max(0, np.int64(low[column, place]) - least[column, low_code])
+                high_rest = np.int64(high[column, place]) - least[column, high_code]
+                exact[clause, column] = low_rest if low_code != 0 else 0
+                exact[clause, columns + column] = high_rest if high_code != 255 else 0

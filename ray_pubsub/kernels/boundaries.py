@@ -21,7 +21,18 @@ from ray_pubsub.kernels.bucket_lists import ALL_ONES, LARGEST, ONE, WORD, ZERO
 from ray_pubsub.kernels.compiled import compiled, inlined
 from ray_pubsub.kernels.intrinsics import prefetch
 
-__all__ = ["Caches", "Rows", "fill_caches", "match_pipeline", "merge_tests", "place_caches", "sort_slots"]
+__all__ = [
+    "Caches",
+    "Rows",
+    "all_on",
+    "cache_stride",
+    "exclude",
+    "fill_caches",
+    "match_pipeline",
+    "merge_tests",
+    "place_caches",
+    "sort_slots",
+]
 
 AHEAD = 8
 LEAST_STRIDE = 16
@@ -92,7 +103,7 @@ def sort_slots(bounds):
 
 
 @inlined
-def _stride(size, omega):
+def cache_stride(size, omega):
     """2n/ω boundaries between caches, in a block of n = size clauses."""
     return max(LEAST_STRIDE, 2 * size // max(1, omega))
 
@@ -107,7 +118,7 @@ def place_caches(count, block, columns, omega, low_first, high_first, lows, high
     first = np.zeros(lists + 1, np.int64)
     for number in range(lists):
         boundaries = low_first[number + 1] - low_first[number] + high_first[number + 1] - high_first[number]
-        stride = _stride(min(block, count - number // columns * block), omega)
+        stride = cache_stride(min(block, count - number // columns * block), omega)
         first[number + 1] = first[number] + (boundaries // stride + 1 if omega and boundaries >= stride else 0)
     low, high, word = np.zeros(first[-1], np.int64), np.zeros(first[-1], np.int64), np.zeros(first[-1], np.int64)
     used = 0
@@ -127,7 +138,7 @@ def place_caches(count, block, columns, omega, low_first, high_first, lows, high
                 while at_high < high_first[number + 1] and highs.values[at_high] + 1 == code:
                     at_high += 1
             low[cache], high[cache], word[cache] = at_low, at_high, used - (size + WORD - 1) // WORD
-            wanted += _stride(size, omega)
+            wanted += cache_stride(size, omega)
     return first, low, high, word, used
 
 
@@ -136,7 +147,7 @@ def fill_caches(count, block, columns, low_first, high_first, lows, highs, cache
     """At code 0 all clauses are on but those that need the column; every further cache is the one before, replayed. `state`: a block's
     bits."""
     for number in range(len(low_first) - 1):
-        words = _all_on(min(block, count - number // columns * block), state)
+        words = all_on(min(block, count - number // columns * block), state)
         at_low, at_high = low_first[number], high_first[number]
         _flip(lows.ids[at_low : low_first[number + 1]], state)
         for cache in range(caches.first[number], caches.first[number + 1]):
@@ -148,7 +159,7 @@ def fill_caches(count, block, columns, low_first, high_first, lows, highs, cache
 
 
 @compiled
-def _all_on(size, bits):
+def all_on(size, bits):
     words = (size + WORD - 1) // WORD
     bits[:words] = ALL_ONES
     if size % WORD:
@@ -189,7 +200,7 @@ def _first_from(values, first, last, code):
 
 
 @compiled
-def _exclude(column, code, place, stride, words, grid, lows, highs, caches, alive, spare):
+def exclude(column, code, place, stride, words, grid, lows, highs, caches, alive, spare):
     """Algorithm 1 on one attribute of one block: takes from `alive` what the code excludes. True if the result is in `spare`.
 
     With S̃ = alive, C = cache and F = flips, S̃ ∧ (C ⊕ F) = (S̃ ∧ C) ⊕ (S̃ ∧ F): one pass over the words, then flips of what was alive."""
@@ -242,12 +253,12 @@ def match_pipeline(
         short = 0
         for start in range(0, count, block):
             size = min(block, count - start)
-            words = _all_on(size, alive)
+            words = all_on(size, alive)
             place = start // block
-            stride = _stride(size, omega)
+            stride = cache_stride(size, omega)
             for step in range(exclusive[plan]):
                 column = order[plan, step]
-                if _exclude(column, codes[column], place, stride, words, grid, lows, highs, caches, alive, spare):
+                if exclude(column, codes[column], place, stride, words, grid, lows, highs, caches, alive, spare):
                     alive, spare = spare, alive
             found = 0
             for word in range(words):

@@ -8,10 +8,22 @@ below that of a word (64), on whichever low or high code shrinks the expected sh
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ray_pubsub.kernels.compiled import compiled
 
-__all__ = ["EDGES", "FREE_HIGH", "FREE_LOW", "LINE", "WORD", "cluster", "code_bounds", "quantile_edges"]
+__all__ = [
+    "EDGES",
+    "FREE_HIGH",
+    "FREE_LOW",
+    "LINE",
+    "WORD",
+    "cluster",
+    "code_bounds",
+    "largest_rest",
+    "least_of_codes",
+    "quantile_edges",
+]
 
 LINE, WORD = 512, 64
 EDGES = 253
@@ -40,6 +52,19 @@ def quantile_edges(low, high, step):
             for edge in range(EDGES):
                 edges[column, edge] = values[(found * (edge + 1)) // (EDGES + 1)]
     return edges
+
+
+def least_of_codes(edges: NDArray[np.int32]) -> NDArray[np.int32]:
+    """int32[column, code]: the least bound that has the code. "Present, no low bound" and "absent" (as a high bound) count as 0."""
+    least = np.zeros((len(edges), 256), np.int32)
+    least[:, 2 : EDGES + 2] = edges
+    return least
+
+
+def largest_rest(edges: NDArray[np.int32], top: NDArray[np.int32]) -> int:
+    """The most by which a bound can exceed the least of its code; `top`: the largest bound by column."""
+    ends = np.column_stack([edges.astype(np.int64), np.maximum(top, edges[:, -1]) + 1])
+    return int(np.diff(ends, axis=1, prepend=0).max(initial=1)) - 1
 
 
 @compiled

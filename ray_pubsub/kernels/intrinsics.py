@@ -14,9 +14,12 @@ __all__ = [
     "and_rows_512",
     "bytes_equal",
     "bytes_greater",
+    "count_ones",
     "line_and",
+    "line_and_all",
     "line_fill",
     "load_int32",
+    "load_uint16",
     "or_rows_64",
     "or_rows_128",
     "or_rows_256",
@@ -107,6 +110,50 @@ def line_fill(typing_context, target, bits):
     return types.void(types.int64, types.uint64), generate
 
 
+@intrinsic
+def line_and_all(typing_context, target, source, start, ahead, offsets, count):
+    """*target = *source & the lines at start + each of the `count` (at least 1) int64 offsets; asks for the lines at ahead + the same.
+
+    Bit t of the result: word t of *target is not zero. The line stays in registers: one load a column, where an AND of two lines in memory
+    would take two and a store."""
+
+    def generate(context, builder, signature, arguments):
+        target, source, start, ahead, offsets, count = arguments
+        function_type = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT32, INT32, INT32])
+        ask = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+        first = builder.load(_at(builder, source, LINE), align=8)
+        before = builder.basic_block
+        loop, done = builder.append_basic_block("and.lines"), builder.append_basic_block("and.done")
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        number, value = builder.phi(INT64), builder.phi(LINE)
+        number.add_incoming(INT64(0), before)
+        value.add_incoming(first, before)
+        offset = builder.load(_at(builder, builder.add(offsets, builder.shl(number, INT64(3))), INT64), align=8)
+        builder.call(ask, [_at(builder, builder.add(ahead, offset), BYTE), INT32(0), INT32(3), INT32(1)])
+        line = builder.load(_at(builder, builder.add(start, offset), LINE), align=8)
+        result = builder.and_(value, line)
+        following = builder.add(number, INT64(1))
+        number.add_incoming(following, loop)
+        value.add_incoming(result, loop)
+        builder.cbranch(builder.icmp_signed("<", following, count), loop, done)
+        builder.position_at_end(done)
+        builder.store(result, _at(builder, target, LINE), align=8)
+        filled = builder.icmp_unsigned("!=", result, ir.Constant(LINE, [0] * 8))
+        return builder.zext(builder.bitcast(filled, BYTE), INT64)
+
+    number = types.int64
+    return types.uint64(number, number, number, number, number, number), generate
+
+
+@intrinsic
+def count_ones(typing_context, bits):
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
 def _compare_bytes(operator):
     @intrinsic
     def compare(typing_context, left, right):
@@ -131,6 +178,14 @@ def load_int32(typing_context, address):
         return builder.load(_at(builder, arguments[0], INT32), align=1)
 
     return types.int32(types.int64), generate
+
+
+@intrinsic
+def load_uint16(typing_context, address):
+    def generate(context, builder, signature, arguments):
+        return builder.zext(builder.load(_at(builder, arguments[0], ir.IntType(16)), align=1), INT64)
+
+    return types.int64(types.int64), generate
 
 
 def _and_rows(width):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from ray_pubsub.kernels.compiled import compiled, inlined
 
-__all__ = ["match_tail"]
+__all__ = ["ABSENT", "match_tail"]
 
-INTERVAL = 0
+OPAQUE, ALTERNATIVE = 1, 2
 BEFORE, NONE = 0, 2
 STRING = 1
+ABSENT = 255
 
 
 @inlined
 def _holds(test, kind, whole, rest, verdict):
-    if test.form != INTERVAL:
+    if test.form & OPAQUE:
         return verdict[test.low_whole]
     if kind[test.attribute] != test.kind:
         return False
@@ -36,17 +37,45 @@ def _holds(test, kind, whole, rest, verdict):
 
 
 @compiled
-def match_tail(count, offsets, tests, owners, kind, whole, rest, verdict, out):
-    """Owners of the clauses that hold. Per attribute number: the value's kind (255: absent), whole and rest. `verdict`: per test that is
-    not a record in itself, whether it holds."""
+def match_tail(
+    count, offsets, tests, owners, cell_offsets, cell_attribute, cell_kind, cell_whole, cell_rest, verdicts,
+    kind, whole, rest, out_offsets, out,
+):  # fmt: skip
+    """Owners of the clauses that hold, per event; of clauses of alternatives, if all of the owner's do. An event is a run of cells:
+    attribute number, kind, whole, rest. `verdicts`: per event and test that is not a record in itself, whether it holds. Scratch, per
+    attribute number: `kind` (ABSENT throughout), `whole`, `rest`. `out` has room for all clauses in all events."""
     found = 0
-    for clause in range(count):
+    for event in range(len(cell_offsets) - 1):
+        for cell in range(cell_offsets[event], cell_offsets[event + 1]):
+            number = cell_attribute[cell]
+            kind[number], whole[number], rest[number] = cell_kind[cell], cell_whole[cell], cell_rest[cell]
+        found = _match_one(count, offsets, tests, owners, kind, whole, rest, verdicts[event], found, out)
+        out_offsets[event + 1] = found
+        for cell in range(cell_offsets[event], cell_offsets[event + 1]):
+            kind[cell_attribute[cell]] = ABSENT
+
+
+@compiled
+def _match_one(count, offsets, tests, owners, kind, whole, rest, verdict, found, out):
+    clause = 0
+    while clause < count:
+        owner = owners[clause]
+        first = offsets[clause]
         holds = True
-        for test in range(offsets[clause], offsets[clause + 1]):
-            if not _holds(tests[test], kind, whole, rest, verdict):
-                holds = False
-                break
+        if first < offsets[clause + 1] and tests[first].form & ALTERNATIVE:
+            while clause < count and owners[clause] == owner:
+                some = False
+                for test in range(offsets[clause], offsets[clause + 1]):
+                    some = some or _holds(tests[test], kind, whole, rest, verdict)
+                holds &= some
+                clause += 1
+        else:
+            for test in range(first, offsets[clause + 1]):
+                if not _holds(tests[test], kind, whole, rest, verdict):
+                    holds = False
+                    break
+            clause += 1
         if holds:
-            out[found] = owners[clause]
+            out[found] = owner
             found += 1
     return found

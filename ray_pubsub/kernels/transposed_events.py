@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ray_pubsub.kernels.bitmaps import buckets_of_codes
-from ray_pubsub.kernels.clustering import EDGES, FREE_LOW
+from ray_pubsub.kernels.clustering import EDGES
 from ray_pubsub.kernels.compiled import compiled
 from ray_pubsub.kernels.transposed_rows import ROWS
 
@@ -17,14 +17,14 @@ ONE = np.uint64(1)
 
 
 class EventBits(NamedTuple):
-    """Arrays for a number of events; `stride` is that of the clauses' rows of bytes."""
+    """Arrays for a number of events."""
 
-    values: Any
-    """int32[event, column]: the codes of the space, FREE_LOW for absence."""
+    rests: Any
+    """int32[event, column]: the codes of the space, less the least that has the same byte; nothing where the event has none."""
     keys: Any
-    """uint8[event, stride]: a clause's byte is compared with this one; 255 where there is no lane."""
+    """uint8[event, lane]: a clause's byte is compared with this one; 255 where there is no lane, up to a multiple of 32."""
     unsure: Any
-    """uint32[event, stride / 32]: lanes in which equal bytes do not decide."""
+    """uint32[event, lane / 32]: lanes in which equal bytes do not decide."""
     low_row: Any
     """uint8[column, event]: row in the column's low lane. The row in its high lane is 64 - that, at most 63."""
     passing: Any
@@ -32,13 +32,12 @@ class EventBits(NamedTuple):
 
 
 @compiled
-def code_event_bits(first, offsets, column, code, edges, bits):
+def code_event_bits(first, offsets, column, code, edges, least, bits):
     """Fills `bits` with as many events, from event `first` on, as it has room for."""
     columns = edges.shape[0]
-    values, keys, unsure, low_row, passing = bits
+    rests, keys, unsure, low_row, passing = bits
     events = len(keys)
     row_of_code = buckets_of_codes(ROWS)
-    values[:] = FREE_LOW
     keys[:] = 255
     keys[:, :columns] = 0
     unsure[:] = 0
@@ -54,7 +53,7 @@ def code_event_bits(first, offsets, column, code, edges, bits):
                 else:
                     above = middle
             byte = below + 1
-            values[event, place] = value
+            rests[event, place] = value - least[place, byte]
             keys[event, place] = byte
             keys[event, columns + place] = 255 - byte
             for lane in (place, columns + place):

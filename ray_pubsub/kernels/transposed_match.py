@@ -18,7 +18,7 @@ import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
 
 from ray_pubsub.kernels.compiled import compiled
-from ray_pubsub.kernels.intrinsics import bytes_equal, bytes_greater, load_int32, prefetch_address
+from ray_pubsub.kernels.intrinsics import bytes_equal, bytes_greater, load_int32, load_uint16, prefetch_address
 from ray_pubsub.kernels.transposed_tables import make_masks, make_tables
 
 __all__ = ["CHUNK_WORDS", "ROOM", "TILE", "ClauseRows", "Scratch", "match_groups"]
@@ -33,7 +33,7 @@ THREE, SIX, SEVEN, EVENT = np.uint64(3), np.uint64(6), np.uint64(7), np.uint64(6
 
 
 class ClauseRows(NamedTuple):
-    """A segment's clauses. Group g is the clauses starts[g] … starts[g + 1] - 1 of one block; its rows begin at listed[first[g]]."""
+    """A segment's clauses. Group g is the clauses starts[g] … starts[g + 1] - 1; its rows begin at listed[first[g]]."""
 
     listed: Any
     quads: Any
@@ -41,10 +41,13 @@ class ClauseRows(NamedTuple):
     first: Any
     outer: Any
     least: Any
-    addresses: Any
-    """int64[block, 2]: of the rows of bytes, of the exact bounds."""
-    block: Any
-    """Clauses per block."""
+    bytes_at: Any
+    """Address of the rows of bytes."""
+    stride: Any
+    exact_at: Any
+    """Address of the exact bounds."""
+    width: Any
+    """Bytes of a bound."""
 
 
 class Scratch(NamedTuple):
@@ -112,18 +115,18 @@ def _list_candidates(count, chunk, width, masks, filled_eights, rows_at, stride,
 
 
 @compiled
-def _compare_bytes(count, rows_at, exact_at, stride, bits, candidates, pairs, made):
+def _compare_bytes(count, rows_at, stride, exact_at, width, bits, candidates, pairs, made):
     """Sure matches to pairs[made:], as event << 32 | number; doubtful ones, 12 %, stay in `candidates` and their bounds are asked for. No
     branch on the outcome: a quarter fails. Returns how many pairs and how many doubtful ones there are."""
     keys_at = bits.keys.ctypes.data
-    parts = stride // 32
-    columns = bits.values.shape[1]
+    parts = bits.unsure.shape[1]
+    columns = bits.rests.shape[1]
     doubtful = 0
     for place in range(count):
         candidate = candidates[place]
         event, clause = np.int64(candidate & np.uint32(65535)), np.int64(candidate >> np.uint32(16))
         row_at = rows_at + clause * stride
-        key_at = keys_at + event * stride
+        key_at = keys_at + event * 32 * parts
         wrong = np.uint32(0)
         unsure = np.uint32(0)
         lane = np.int64(0)
@@ -137,31 +140,32 @@ def _compare_bytes(count, rows_at, exact_at, stride, bits, candidates, pairs, ma
         made += (wrong == 0) & (unsure == 0)
         is_doubtful = (wrong == 0) & (unsure != 0)
         doubtful += is_doubtful
-        prefetch_address(exact_at + (clause * 2 * columns + lane) * 4 if is_doubtful else row_at)
+        prefetch_address(exact_at + (clause * 2 * columns + lane) * width if is_doubtful else row_at)
     return made, doubtful
 
 
 @compiled
-def _compare_bounds(count, rows_at, exact_at, stride, bits, candidates, pairs, made):
+def _compare_bounds(count, rows_at, stride, exact_at, width, bits, candidates, pairs, made):
     """The exact bounds of the lanes whose bytes were equal, nearly always one."""
     keys_at = bits.keys.ctypes.data
-    parts = stride // 32
-    columns = bits.values.shape[1]
+    parts = bits.unsure.shape[1]
+    columns = bits.rests.shape[1]
     for place in range(count):
         candidate = candidates[place]
         event, clause = np.int64(candidate & np.uint32(65535)), np.int64(candidate >> np.uint32(16))
-        row_at, key_at = rows_at + clause * stride, keys_at + event * stride
+        row_at, key_at = rows_at + clause * stride, keys_at + event * 32 * parts
         holds = True
         for part in range(parts):
             equal = bytes_equal(row_at + part * 32, key_at + part * 32) & bits.unsure[event, part]
             while equal != 0:
                 lane = part * 32 + np.int64(trailing_zeros(equal))
                 equal &= equal - np.uint32(1)
-                bound = load_int32(exact_at + (clause * 2 * columns + lane) * 4)
+                place_at = exact_at + (clause * 2 * columns + lane) * width
+                bound = load_uint16(place_at) if width == 2 else np.int64(load_int32(place_at))
                 if lane < columns:
-                    holds &= bound <= bits.values[event, lane]
+                    holds &= bound <= bits.rests[event, lane]
                 else:
-                    holds &= bits.values[event, lane - columns] <= bound
+                    holds &= bits.rests[event, lane - columns] <= bound
         pairs[made] = (np.uint64(event) << np.uint64(32)) | np.uint64(np.uint32(load_int32(row_at + stride - 4)))
         made += holds
     return made
@@ -181,17 +185,14 @@ def _width(events):
 def match_groups(position, rows, bits, scratch, pairs):
     """Pairs of event and clause to `pairs`, from `position` (group, its events that are done, clause) on, which is moved to where there may
     be no more room, or to the group behind the last. Returns the number of pairs; there must be room for ROOM."""
-    events, stride = bits.keys.shape
-    columns = bits.values.shape[1]
+    events, columns = bits.rests.shape
+    stride, bound_bytes = rows.stride, rows.width
     selected, survivors, table, counts, masks, filled, candidates = scratch
     filled_eights = filled.view(np.uint64)
     made = 0
     for group in range(position[0], len(rows.outer)):
         count = _select(rows.outer[group], bits.passing, events, selected, survivors)
         start, end = rows.starts[group], rows.starts[group + 1]
-        block = start // rows.block
-        first_clause = block * rows.block
-        block_rows_at, block_exact_at = rows.addresses[block, 0], rows.addresses[block, 1]
         done, begin = position[1], max(start, position[2])
         position[:] = 0
         while done < count:
@@ -206,14 +207,16 @@ def match_groups(position, rows, bits, scratch, pairs):
                     position[0], position[1], position[2] = group, done, tile
                     return made
                 tile_end = min(end, tile + TILE)
-                rows_at = block_rows_at + (tile - first_clause) * stride
-                exact_at = block_exact_at + (tile - first_clause) * 8 * columns
+                rows_at = rows.bytes_at + tile * stride
+                exact_at = rows.exact_at + tile * 2 * columns * bound_bytes
                 listed_at = make_masks(tile, tile_end, rows.quads, listed_at, width, table, masks, filled)
                 found = _list_candidates(
                     tile_end - tile, chunk, width, masks, filled_eights, rows_at, stride, candidates
                 )
-                made, doubtful = _compare_bytes(found, rows_at, exact_at, stride, bits, candidates, pairs, made)
-                made = _compare_bounds(doubtful, rows_at, exact_at, stride, bits, candidates, pairs, made)
+                made, doubtful = _compare_bytes(
+                    found, rows_at, stride, exact_at, bound_bytes, bits, candidates, pairs, made
+                )
+                made = _compare_bounds(doubtful, rows_at, stride, exact_at, bound_bytes, bits, candidates, pairs, made)
             done += len(chunk)
             begin = start
     position[0] = len(rows.outer)

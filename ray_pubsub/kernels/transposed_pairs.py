@@ -21,5 +21,5 @@ def sort_by_event(pairs, offsets, numbers):
     cursor = offsets[:-1].copy()
     for place in range(len(pairs)):
         event = np.int64(pairs[place] >> np.uint64(32))
-        numbers[cursor[event]] = np.int32(pairs[place] & np.uint64(0xFFFFFFFF))
+        numbers[cursor[event]] = np.int64(pairs[place] & np.uint64(0xFFFFFFFF))
         cursor[event] += 1

@@ -32,10 +32,11 @@ def count_quads(rows, columns, quads):
 
 
 @compiled
-def list_rows(rows, columns, quads, starts, at, listed, outer, least):
-    """Writes the rows of a block's clauses to listed[at:], each as 8 * (64 * lane + row), a short four filled up with row 0 of lane 0,
-    which every event is in. Group g of the block is the clauses starts[g] … starts[g + 1] - 1. outer[g, lane] = the least row of its
+def list_rows(rows, columns, quads, starts, listed, outer, least):
+    """Writes the rows of the clauses to `listed`, each as 8 * (64 * lane + row), a short four filled up with row 0 of lane 0,
+    which every event is in. Group g is the clauses starts[g] … starts[g + 1] - 1. outer[g, lane] = the least row of its
     clauses (0: it limits nothing), least[g, lane] = the least that is listed (64: none)."""
+    at = 0
     row_of_code = buckets_of_codes(ROWS)
     row_of_byte = np.zeros((2 * columns, 256), np.uint8)
     for column in range(columns):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from ray_pubsub.language.tree import (
@@ -199,10 +200,10 @@ def _clauses(node: Node, bound: int) -> list[Clause] | None:
                 return None
         return list(found)
     product: list[Clause] = [tuple(member for member in node.members if isinstance(member, Test))]
-    for member in node.members:
-        if isinstance(member, Test):
-            continue
-        part = _clauses(member, bound)
+    parts = [_clauses(member, bound) for member in node.members if not isinstance(member, Test)]
+    if prod(len(part or ()) for part in parts) > bound * bound:  # not worth a try, which takes time
+        return None
+    for part in parts:
         if part is None or len(product) * len(part) > 4 * bound:  # some of the product may vanish, not most of it
             return None
         joined = (_joined(left, right) for left in product for right in part)

@@ -9,7 +9,10 @@ import re2
 
 from ray_pubsub.language.words import BadConstant
 
-__all__ = ["LikeShape", "compile_regexp", "like_pieces", "like_shape", "like_to_regexp", "prefix_successor"]
+__all__ = [
+    "ANY_CHARACTER", "ANY_STRING", "LikeShape", "compile_regexp", "like_pieces", "like_regexp", "like_shape", "like_to_regexp",
+    "prefix_successor",
+]  # fmt: skip
 
 ANY_CHARACTER, ANY_STRING = 1, 2  # how `_` and `%` stand in like_pieces, beside literal text
 
@@ -21,6 +24,7 @@ def compile_regexp(pattern: str) -> Any:
     """The RE2 program of an unanchored pattern; `.search(text)` is the test."""
     options = re2.Options()
     options.log_errors = False
+    options.never_capture = True  # whether it matches is all that is asked
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
@@ -50,14 +54,19 @@ def like_pieces(pattern: str, escape: str | None) -> tuple[str | int, ...]:
     return tuple(pieces)
 
 
-@lru_cache(maxsize=4096)
 def like_to_regexp(pattern: str, escape: str | None) -> Any:
     """The whole-string RE2 program of a `like` pattern."""
+    return compile_regexp(like_regexp(pattern, escape))
+
+
+@lru_cache(maxsize=4096)
+def like_regexp(pattern: str, escape: str | None) -> str:
+    """The regular expression that says the same as a `like` pattern."""
     body = "".join(
         re2.escape(piece) if isinstance(piece, str) else (".*" if piece == ANY_STRING else ".")
         for piece in like_pieces(pattern, escape)
     )
-    return compile_regexp(rf"\A(?s:{body})\z")
+    return rf"\A(?s:{body})\z"
 
 
 class LikeShape(NamedTuple):

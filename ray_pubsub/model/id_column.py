@@ -26,11 +26,15 @@ def ids_of(ids: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
 
 
 class IdColumn:
-    """A column that grows at its end. A reader may take from it while one writer appends: filled places never change."""
+    """A column that grows at its end. A reader may take from it while one writer appends: filled places never change.
+
+    As long as the ids are ints that follow one another, it only knows the first: nothing is stored, and nothing looked up."""
 
     def __init__(self) -> None:
-        self._values: NDArray[Any] = np.empty(64, dtype=np.int64)
+        self._values: NDArray[Any] = np.empty(0, dtype=np.int64)
         self._length = 0
+        self._first: int | None = 0
+        """The id at place 0, if the id at place i is that and i; else None, and the ids are in `_values`."""
 
     def __len__(self) -> int:
         return self._length
@@ -40,24 +44,53 @@ class IdColumn:
         return self._values.nbytes
 
     def append(self, ids: Sequence[str | int] | NDArray[Any]) -> None:
-        if (
-            len(ids) == 1
-            and self._length < len(self._values)
-            and self._values.dtype == (object if type(ids[0]) is str else np.int64)
-        ):
-            self._values[self._length] = ids[0]  # one more of the same: no array for it
-            self._length += 1
+        if len(ids) == 1 and self._append_one(ids[0]):
             return
         fresh = ids_of(ids)
+        if self._first is not None:
+            if self._follow(fresh):
+                self._length += len(fresh)
+                return
+            self._values = np.arange(self._length) + self._first
+            self._first = None  # after the values are there, for readers
         needed = self._length + len(fresh)
         kind = np.dtype(object) if object in (self._values.dtype, fresh.dtype) else np.dtype(np.int64)
         if needed > len(self._values) or kind != self._values.dtype:
-            grown = np.empty(max(needed, 2 * self._length), dtype=kind)
+            grown = np.empty(max(needed, 2 * self._length, 64), dtype=kind)
             grown[: self._length] = self._values[: self._length]
             self._values = grown
         self._values[self._length : needed] = fresh
         self._length = needed
 
+    def _append_one(self, identity: Any) -> bool:
+        """One more of the same, for which no array is made; False if it is not."""
+        if self._first is not None:
+            if self._length == 0 or type(identity) is not int or identity != self._first + self._length:
+                return False
+        elif self._length < len(self._values) and self._values.dtype == (object if type(identity) is str else np.int64):
+            self._values[self._length] = identity
+        else:
+            return False
+        self._length += 1
+        return True
+
+    def _follow(self, fresh: NDArray[Any]) -> bool:
+        """Whether these ids go on where the column ends; an empty column begins with whatever comes."""
+        if len(fresh) == 0:
+            return True
+        if fresh.dtype != np.int64:
+            return False
+        if self._length == 0:
+            self._first = int(fresh[0])
+        first = self._first
+        assert first is not None
+        last = first + self._length + len(fresh) - 1
+        return int(fresh[0]) == first + self._length and int(fresh[-1]) == last and bool((np.diff(fresh) == 1).all())
+
     def take(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        """The ids at these places; where they are the places themselves, the very same array."""
+        first = self._first
+        if first is not None:
+            return places + first if first else places
         taken: NDArray[Any] = self._values[places]
         return taken

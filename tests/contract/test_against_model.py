@@ -31,7 +31,7 @@ from ray_pubsub.errors import (
     SubscriptionIdError,
     UnknownSubscriptionError,
 )
-from ray_pubsub.index.match_index import ENGINES
+from ray_pubsub.index.engine_choice import ENGINES
 from ray_pubsub.language.parser import parse
 from ray_pubsub.language.truth import truth
 from ray_pubsub.model.dict_events import flatten

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from ray_pubsub import MatchIndex
-from ray_pubsub.index.match_index import ENGINES
+from ray_pubsub.index.engine_choice import ENGINES
 
 HERE = Path(__file__).parent
 CASES = [

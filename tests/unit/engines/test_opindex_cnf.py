@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import tomllib
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ray_pubsub.columns.event_codes import EventCodes
-from ray_pubsub.engines.opindex_cnf import CnfIndex, Disjunction, pivots_of
+from ray_pubsub.engines.opindex_cnf import CnfIndex
 
 PAPER = tomllib.loads((Path(__file__).parents[2] / "contract" / "paper_cases.toml").read_text())
 FACT = next(fact for fact in PAPER["fact"] if fact["name"] == "opindex cnf example")
 CASE = next(case for case in PAPER["case"] if case["name"] == "opindex dnf and cnf")
+
+Disjunction = Sequence[tuple[int, int, int]]
+"""Tests (column, low, high), of which one must hold."""
 
 TOP = np.full(5, 20, np.int32)
 A, B, C, D, E = range(5)
@@ -25,6 +30,18 @@ CNF: list[list[Disjunction]] = [
 ]
 NAMES = ["cnf", "cnf_repeated"]
 FREQUENCY = np.array([3.0, 3.0, 3.0, 2.0, 3.0])  # Table 1's
+
+
+def index_of(
+    subscriptions: Sequence[Sequence[Disjunction]],
+    top: NDArray[np.int32] = TOP,
+    frequency: NDArray[np.float64] | None = None,
+) -> CnfIndex:
+    flat = list(chain.from_iterable(subscriptions))
+    tests = np.array(list(chain.from_iterable(flat)), np.int32).reshape(-1, 3)
+    column, low, high = (np.ascontiguousarray(tests[:, part]) for part in range(3))
+    disjunctions, members = np.cumsum([0, *map(len, subscriptions)]), np.cumsum([0, *map(len, flat)])
+    return CnfIndex(disjunctions, members, (column, low, high), top, frequency)
 
 
 def codes_of(events: list[dict[int, int]]) -> EventCodes:
@@ -65,55 +82,59 @@ def random_case(
     return subscriptions, events
 
 
-@pytest.mark.parametrize("options", [{"segments": 1, "bits": 1}, {"segments": 3, "bits": 7}, {}], ids=str)
 @pytest.mark.parametrize("absent", [0.0, 0.3])
 @pytest.mark.parametrize(("columns", "top", "most"), [(4, 3, 4), (12, 9, 6), (60, 5, 3), (3, 2, 130)])
-def test_random_conjunctions(columns: int, top: int, most: int, absent: float, options: dict[str, int]) -> None:
+def test_random_conjunctions(columns: int, top: int, most: int, absent: float) -> None:
     subscriptions, events = random_case(np.random.default_rng(columns), columns, top, most, absent)
-    index = CnfIndex(subscriptions, np.full(columns, top, np.int32), **options)
+    index = index_of(subscriptions, np.full(columns, top, np.int32))
     assert matched(index, events) == expected(subscriptions, events)
     assert matched(index, events) == expected(subscriptions, events)  # what one call has seen is no matter to the next
 
 
 def test_pivots_of_the_example() -> None:
-    index = CnfIndex(CNF, TOP, FREQUENCY)
-    found = {name: ["ABCDE"[column] for column in pivots] for name, pivots in zip(NAMES, index.pivots, strict=True)}
+    index = index_of(CNF, TOP, FREQUENCY)
+    found = {name: ["ABCDE"[column] for column in index.pivots_of(number)] for number, name in enumerate(NAMES)}
     assert found == FACT["pivots"]
 
 
 @pytest.mark.parametrize("item", CASE["events"], ids=lambda item: str(item["event"]))
 def test_events_of_the_example(item: dict[str, Any]) -> None:
     event = {"ABCDE".index(name): value for name, value in item["event"].items()}
-    found = [NAMES[number] for number in matched(CnfIndex(CNF, TOP, FREQUENCY), [event])[0]]
+    found = [NAMES[number] for number in matched(index_of(CNF, TOP, FREQUENCY), [event])[0]]
     assert found == [name for name in item["matches"] if name in NAMES]
 
 
 @pytest.mark.parametrize("step", FACT["bitmaps"], ids=lambda step: str(step["event"]))
 def test_bitmaps_of_the_example(step: dict[str, Any]) -> None:
-    index = CnfIndex([CNF[NAMES.index(step["subscription"])]], TOP, FREQUENCY)
-    matched(index, [{"ABCDE".index(name): value for name, value in step["event"].items()}])
-    bitmap = index._buffers()[1]
-    visited = [index._partition_of["ABCDE".index(name)] for name in step["event"]]
-    for entry in {place for place in visited if place >= 0}:
-        assert [int(bitmap[entry]) >> bit & 1 for bit in range(2)] == step["bits"]
+    """The paper's bits of open disjunctions: a subscription matches when there is none."""
+    index = index_of([CNF[NAMES.index(step["subscription"])]], TOP, FREQUENCY)
+    event = {"ABCDE".index(name): value for name, value in step["event"].items()}
+    assert matched(index, [event]) == [[] if any(step["bits"]) else [0]]
 
 
 def test_a_subscription_met_under_several_pivots_is_reported_once() -> None:
-    index = CnfIndex([[[(A, 1, 20), (B, 1, 20), (C, 1, 20)]]], TOP)
-    assert index.pivots == [[A, B, C]]
+    index = index_of([[[(A, 1, 20), (B, 1, 20), (C, 1, 20)]]])
+    assert index.pivots_of(0) == [A, B, C]
     assert matched(index, [{A: 1, B: 1, C: 1}, {C: 2}, {D: 1}]) == [[0], [0], []]
 
 
 def test_edges() -> None:
     """No disjunctions always hold, an empty one never; a bound may lie beyond the largest code."""
     subscriptions: list[list[Disjunction]] = [[], [[]], [[(A, 1, 99)]], [[(A, 5, 4)]], [[(A, 0, 0)]]]
-    index = CnfIndex(subscriptions, TOP)
+    index = index_of(subscriptions)
     assert matched(index, [{}, {A: 20}]) == expected(subscriptions, [{}, {A: 20}]) == [[0, 4], [0, 2]]
-    assert matched(CnfIndex([], TOP), [{A: 1}]) == [[]]
+    assert matched(index_of([]), [{A: 1}]) == [[]]
 
 
-def test_the_least_predicates_then_the_least_frequent() -> None:
+def test_the_pivot_is_the_disjunction_least_expected_to_hold() -> None:
     frequency = np.array([5.0, 1.0, 1.0, 9.0, 1.0])
-    assert pivots_of([[(A, 1, 1), (B, 1, 1)], [(D, 1, 1)]], frequency) == [D]
-    assert pivots_of([[(A, 1, 1), (B, 1, 1)], [(C, 1, 1), (E, 1, 1)]], frequency) == [C, E]
-    assert pivots_of([[(A, 0, 1)], [(C, 1, 1), (E, 1, 1)]], frequency) == [C, E]
+
+    def pivots(*disjunctions: Disjunction) -> list[int]:
+        return index_of([disjunctions], TOP, frequency).pivots_of(0)
+
+    assert pivots([(A, 1, 1), (B, 1, 1)], [(D, 1, 1)]) == [A, B]
+    assert pivots([(A, 1, 1), (B, 1, 1)], [(C, 1, 1), (E, 1, 1)]) == [C, E]
+    assert pivots([(A, 1, 1), (B, 1, 1)], [(C, 1, 20), (E, 1, 1)]) == [A, B]
+    assert pivots([(A, 0, 1)], [(C, 1, 1), (E, 1, 1)]) == [C, E]
+    assert pivots([(A, 0, 1)], [(C, 0, 0), (E, 1, 1)]) == []
+    assert pivots() == []

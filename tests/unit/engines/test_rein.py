@@ -141,7 +141,7 @@ def case_answers(
     names = list(subscriptions)
     for owner, text in enumerate(subscriptions.values()):
         compiled = compiler.compile(shapes.parse(text))
-        if compiled.residual:
+        if compiled.residual or compiled.conjunctive:
             return None
         for records in compiled.clauses:
             compiler.table.append(owner, records)

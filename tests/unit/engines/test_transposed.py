@@ -17,16 +17,23 @@ from ray_pubsub.engines import transposed
 from ray_pubsub.engines.dense_segment import FEWEST_TRANSPOSED, DenseSegment
 from ray_pubsub.engines.transposed import TransposedMasks
 from ray_pubsub.kernels.bitmaps import build_rows
-from ray_pubsub.kernels.clustering import FREE_HIGH, FREE_LOW, cluster, code_bounds, quantile_edges
+from ray_pubsub.kernels.clustering import (
+    FREE_HIGH,
+    FREE_LOW,
+    cluster,
+    code_bounds,
+    largest_rest,
+    least_of_codes,
+    quantile_edges,
+)
 from ray_pubsub.model.dict_events import from_dicts
 
 Bounds = tuple[NDArray[np.int32], NDArray[np.int32]]
-BLOCK = 8192
 BATCHES = [0, 1, 63, 64, 65, 1000, 1025]
 
 
 def masks_of(low: NDArray[np.int32], high: NDArray[np.int32]) -> TransposedMasks:
-    """Low and high by [column, clause]; clustered, and in blocks, as a dense segment has them."""
+    """Low and high by [column, clause]; clustered, as a dense segment has them."""
     columns, count = low.shape
     edges = quantile_edges(low, high, 1)
     words = np.zeros((count, -(-2 * columns // 8)), np.uint64)
@@ -34,10 +41,11 @@ def masks_of(low: NDArray[np.int32], high: NDArray[np.int32]) -> TransposedMasks
     code_bounds(low, high, edges, codes)
     cluster(codes, words, order, columns, 64)
     rows = np.zeros((count, -(-(2 * columns + 4) // 32) * 32), np.uint8)
-    exact = np.empty((count, 2 * columns), np.int32)
-    build_rows(codes, order, columns, low, high, rows, exact)
-    starts = range(0, count, BLOCK)
-    return TransposedMasks([rows[at : at + BLOCK] for at in starts], [exact[at : at + BLOCK] for at in starts], edges)
+    narrow = largest_rest(edges, np.where(high < FREE_HIGH, np.maximum(low, high), low).max(axis=1)) < 2**16
+    exact = np.empty((count, 2 * columns), np.uint16 if narrow else np.int32)
+    least = least_of_codes(edges if narrow else np.zeros_like(edges))
+    build_rows(codes, order, np.arange(count, dtype=np.int32), columns, low, high, least, rows, exact)
+    return TransposedMasks(rows, exact, edges, least)
 
 
 def codes_of(values: NDArray[np.int32]) -> EventCodes:
@@ -56,7 +64,7 @@ def brute_force(bounds: Bounds, values: NDArray[np.int32]) -> list[list[int]]:
 
 def assert_same(bounds: Bounds, values: NDArray[np.int32]) -> int:
     offsets, numbers = masks_of(*bounds).match(codes_of(values))
-    assert (offsets.dtype, numbers.dtype) == (np.int64, np.int32)
+    assert (offsets.dtype, numbers.dtype) == (np.int64, np.int64)
     assert (len(offsets), offsets[0], offsets[-1]) == (len(values) + 1, 0, len(numbers))
     found = [sorted(numbers[start:end].tolist()) for start, end in pairwise(offsets)]
     assert found == brute_force(bounds, values)
@@ -224,7 +232,10 @@ def random_event(random: Random) -> dict[str, Any]:
 
 
 def dense_segments(index: MatchIndex) -> list[DenseSegment]:
-    found = [block for block in index._matcher._snapshot.blocks if isinstance(block, DenseSegment)]
+    blocks = [
+        getattr(block, "_inside", block) for block in index._books.engine.snapshot.blocks
+    ]  # inside: of equal clauses one
+    found = [block for block in blocks if isinstance(block, DenseSegment)]
     assert found
     return found
 

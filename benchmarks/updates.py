@@ -1,0 +1,207 @@
+"""A loaded index that changes: single adds and removes, match latency while changes are applied, saving and loading, memory after removals.
+
+python -m benchmarks updates [--subscriptions N] [--seconds S]
+
+Each part ends with a check of matches against a columnar scan of the same bounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
+
+import ray_pubsub
+from ray_pubsub.model.dict_events import from_dicts
+from ray_pubsub.workloads import dense
+
+CHANGES_A_SECOND = 10_000
+SINGLES = 50_000
+console = Console(width=120)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks updates", description=__doc__)
+    parser.add_argument("--subscriptions", type=int, default=1_000_000)
+    parser.add_argument("--seconds", type=float, default=20.0, help="how long changes are applied while matching")
+    options = parser.parse_args(arguments)
+    table = Table(title=f"Changes to {options.subscriptions:,} subscriptions of W1", title_justify="left")
+    for column in ("what", "figure", "aim"):
+        table.add_column(column, justify="left" if column == "what" else "right")
+    book = Bookkeeping(options.subscriptions)
+    index = ray_pubsub.MatchIndex(merges="background")
+    index.add_predicates(book.workload.predicates())
+    index.match_many(book.batches[0])
+    churn(index, book, options.seconds, table)
+    singles(index, book, table)
+    file(index, book, table)
+    removals(index, book, table)
+    console.print(table)
+
+
+class Bookkeeping:
+    """The bounds that should be in the index, in plain columns."""
+
+    def __init__(self, count: int) -> None:
+        self.workload = dense(count)
+        room = count + 4_000_000
+        self.low = np.zeros((room, 10), dtype=np.int32)
+        self.high = np.zeros((room, 10), dtype=np.int32)
+        self.low[:count] = self.workload.low.reshape(-1, 10)
+        self.high[:count] = self.workload.high.reshape(-1, 10)
+        self.alive = np.zeros(room, dtype=bool)
+        self.alive[:count] = True
+        self.next = count
+        self.events: NDArray[np.int32] = self.workload.event_value.reshape(-1, 10)
+        self.batches = [from_dicts([event]) for event in self.workload.event_dicts()]
+        self.random = random.Random(7)
+
+    def text(self, predicates: int = 10) -> str:
+        """A new subscription like W1's, noted as number `next`. Attributes it leaves out are unconstrained."""
+        lows, highs = self.low[self.next], self.high[self.next]
+        lows[:], highs[:] = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+        parts = []
+        for attribute in range(predicates):
+            width = self.random.randrange(200_000, 800_000)
+            lows[attribute] = low = self.random.randrange(1_000_001 - width)
+            highs[attribute] = low + width
+            parts.append(f"a{attribute} between {low} and {low + width}")
+        self.alive[self.next] = True
+        self.next += 1
+        return " and ".join(parts)
+
+    def check(self, index: ray_pubsub.MatchIndex, events: int = 20) -> None:
+        for number in range(events):
+            fits = ((self.low <= self.events[number]) & (self.events[number] <= self.high)).all(axis=1) & self.alive
+            found = np.sort(index.match_many(self.batches[number]).subscription_ids)
+            assert np.array_equal(found, np.flatnonzero(fits)), f"event {number} differs"
+
+
+def churn(index: ray_pubsub.MatchIndex, book: Bookkeeping, seconds: float, table: Table) -> None:
+    """A thread adds and removes while this one matches, an event at a time."""
+    quiet = latencies(index, book, lambda passes: passes < 10)
+    pairs = int(CHANGES_A_SECOND / 2 * seconds)
+    first = book.next
+    texts = [book.text() for _ in range(pairs)]
+    victims = (
+        book.random.sample(range(book.workload.subscriptions), pairs) if pairs <= book.workload.subscriptions else []
+    )
+    done = threading.Event()
+    applied = [0.0, 0.0]
+
+    def change() -> None:
+        start = time.perf_counter()
+        for number, text in enumerate(texts):
+            index.add(first + number, text)
+            if victims:
+                index.remove(victims[number])
+            ahead = start + 2 * (number + 1) / CHANGES_A_SECOND - time.perf_counter()
+            if ahead > 0:
+                time.sleep(ahead)
+        applied[:] = [2 * pairs / (time.perf_counter() - start), 1.0]
+        done.set()
+
+    writer = threading.Thread(target=change)
+    writer.start()
+    busy = latencies(index, book, lambda _: not done.is_set())
+    writer.join()
+    book.alive[victims] = False
+    book.check(index)
+    p99 = [float(np.percentile(times, 99)) for times in (quiet, busy)]
+    p50 = [float(np.percentile(times, 50)) for times in (quiet, busy)]
+    table.add_row("match p50 / p99, quiet", f"{p50[0]:.3f} / {p99[0]:.3f} ms", "")
+    table.add_row(f"match p50 / p99 at {applied[0]:,.0f} changes/s", f"{p50[1]:.3f} / {p99[1]:.3f} ms", "")
+    table.add_row("p99 with changes ÷ quiet", f"{p99[1] / p99[0]:.2f}", "≤ 2")
+
+
+def latencies(index: ray_pubsub.MatchIndex, book: Bookkeeping, go_on: Any) -> list[float]:
+    times: list[float] = []
+    passes = 0
+    while go_on(passes):
+        for batch in book.batches:
+            start = time.perf_counter()
+            index.match_many(batch)
+            times.append((time.perf_counter() - start) * 1e3)
+        passes += 1
+    return times
+
+
+def singles(index: ray_pubsub.MatchIndex, book: Bookkeeping, table: Table) -> None:
+    """One call each, upkeep in the background included: the clock stops when it has caught up."""
+    for predicates in (5, 10):
+        first = book.next
+        texts = [book.text(predicates) for _ in range(SINGLES)]
+        start = time.perf_counter()
+        for number, text in enumerate(texts, first):
+            index.add(number, text)
+        called = time.perf_counter() - start
+        index.wait_for_merges()
+        settled = time.perf_counter() - start
+        table.add_row(
+            f"single adds of {predicates} predicates, until merged", f"{SINGLES / settled:,.0f}/s", "≥ 50,000"
+        )
+        table.add_row("  until the last call returns", f"{SINGLES / called:,.0f}/s", "")
+    book.check(index)
+    victims = book.random.sample(np.flatnonzero(book.alive).tolist(), 2 * SINGLES)
+    start = time.perf_counter()
+    for number in victims:
+        index.remove(number)
+    called = time.perf_counter() - start
+    index.wait_for_merges()
+    settled = time.perf_counter() - start
+    book.alive[victims] = False
+    book.check(index)
+    table.add_row("single removes, until merged", f"{len(victims) / settled:,.0f}/s", "≥ 200,000")
+    table.add_row("  until the last call returns", f"{len(victims) / called:,.0f}/s", "")
+
+
+def file(index: ray_pubsub.MatchIndex, book: Bookkeeping, table: Table) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "index"
+        start = time.perf_counter()
+        index.save(path)
+        saved = time.perf_counter() - start
+        start = time.perf_counter()
+        loaded = ray_pubsub.MatchIndex.load(path)
+        loaded.match_many(book.batches[0])
+        seconds = time.perf_counter() - start
+        size = path.stat().st_size
+    book.check(loaded)
+    table.add_row(f"save {len(index):,}, {size / len(index):.0f} bytes each", f"{saved:.2f} s", "")
+    table.add_row("load, until the first match", f"{seconds:.2f} s", "≤ 2 s")
+    plain = ray_pubsub.MatchIndex()
+    plain.add_predicates(book.workload.predicates())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "index"
+        plain.save(path)
+        del plain
+        gc.collect()
+        start = time.perf_counter()
+        loaded = ray_pubsub.MatchIndex.load(path)
+        loaded.match_many(book.batches[0])
+        seconds = time.perf_counter() - start
+    table.add_row("load of W1 as it was bulk-loaded", f"{seconds:.2f} s", "≤ 2 s")
+
+
+def removals(index: ray_pubsub.MatchIndex, book: Bookkeeping, table: Table) -> None:
+    before = index.nbytes
+    alive = np.flatnonzero(book.alive)
+    victims = alive[book.random.sample(range(len(alive)), len(alive) * 9 // 10)]
+    start = time.perf_counter()
+    index.remove_many(victims.tolist())
+    index.wait_for_merges()
+    seconds = time.perf_counter() - start
+    book.alive[victims] = False
+    book.check(index)
+    table.add_row(f"remove_many of {len(victims):,}", f"{len(victims) / seconds:,.0f}/s", "")
+    table.add_row("bytes held: before ÷ after removing nine tenths", f"{before / index.nbytes:.1f}", "about 10")

@@ -1,0 +1,69 @@
+"""Which of many regular expressions match a string, by RE2's sets: one automaton for the patterns of a set, one pass over the string.
+
+A set is not made if its automaton has too little memory to work with; should it run out of it later, it is silent: it is as if nothing had
+matched. Therefore every set has one more pattern, which matches any string: if that is missing from the answer, the patterns are asked one
+by one. (RE2's filter, which asks only what may match, is silent in the same way and cannot be given such a pattern.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import re2
+
+from ray_pubsub.language.patterns import compile_regexp
+
+__all__ = ["RegexpSet"]
+
+PATTERNS_PER_SET = 32
+"""States of an automaton are sets of positions in the patterns. With more patterns there are more states, and when they no longer fit into
+memory they are made over and over: then a set is slower than its patterns one by one."""
+MEMORY_PER_SET = 2 << 20
+ANYTHING = ""
+
+
+class RegexpSet:
+    """Immutable. Bytes of UTF-8 are asked about."""
+
+    def __init__(self, patterns: Sequence[str], numbers: Sequence[int], *, memory: int = MEMORY_PER_SET) -> None:
+        """Valid patterns, and the number each goes by in answers."""
+        self._memory = memory
+        self._sets: list[tuple[Any, list[str], list[int]]] = []
+        """RE2's set, None if there can be none, its patterns and their numbers."""
+        for start in range(0, len(patterns), PATTERNS_PER_SET):
+            end = start + PATTERNS_PER_SET
+            self._add(list(patterns[start:end]), list(numbers[start:end]))
+
+    def matches(self, text: bytes) -> list[int]:
+        """The numbers of the patterns that match."""
+        found: list[int] = []
+        for together, patterns, numbers in self._sets:
+            answer = together.Match(text) if together is not None else None
+            if answer is None:
+                pairs = zip(patterns, numbers, strict=True)
+                found += [number for pattern, number in pairs if compile_regexp(pattern).search(text) is not None]
+            elif len(answer) > 1:
+                found += [numbers[place - 1] for place in answer if place > 0]
+        return found
+
+    def _add(self, patterns: list[str], numbers: list[int]) -> None:
+        """As one set; what is too large for one is cut in two."""
+        options = re2.Options()
+        options.log_errors = False
+        options.never_capture = True
+        options.max_mem = self._memory
+        together = re2.Set.SearchSet(options)
+        try:
+            for pattern in (ANYTHING, *patterns):
+                together.Add(pattern)
+            together.Compile()
+        except re2.error:
+            if len(patterns) == 1:
+                self._sets.append((None, patterns, numbers))
+                return
+            middle = len(patterns) // 2
+            self._add(patterns[:middle], numbers[:middle])
+            self._add(patterns[middle:], numbers[middle:])
+            return
+        self._sets.append((together, patterns, numbers))

@@ -1,0 +1,51 @@
+"""The levels of a queue, lowest first as priority rules have them, and settings that have a value for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from ray_pubsub.errors import SettingError
+
+__all__ = ["PerLevel", "level_names", "per_level", "seconds"]
+
+Value = TypeVar("Value")
+PerLevel = Mapping[str, Value] | Sequence[Value]
+"""By level name, levels left out having the default; or a list with a value for every level, lowest first."""
+
+
+def level_names(levels: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(levels, str) or not levels or not all(isinstance(name, str) and name for name in levels):
+        raise SettingError("levels", f"must be a list of names, lowest first, not {levels!r}")
+    if len(set(levels)) < len(levels):
+        raise SettingError("levels", f"must differ from each other: {list(levels)!r}")
+    return tuple(levels)
+
+
+def per_level(
+    setting: str,
+    values: PerLevel[Value] | None,
+    levels: tuple[str, ...],
+    default: Value,
+    checked: Callable[[str, Value], Value],
+) -> tuple[Value, ...]:
+    """The setting's value for every level; `checked` returns a value or refuses it."""
+    if values is None:
+        return (default,) * len(levels)
+    if isinstance(values, Mapping):
+        unknown = [name for name in values if name not in levels]
+        if unknown:
+            raise SettingError(setting, f"there is no level {unknown[0]!r}; the levels are {', '.join(levels)}")
+        return tuple(checked(setting, values[name]) if name in values else default for name in levels)
+    if isinstance(values, str) or not isinstance(values, Sequence) or len(values) != len(levels):
+        raise SettingError(
+            setting, f"must be a value for each of the {len(levels)} levels, lowest first, not {values!r}"
+        )
+    return tuple(checked(setting, value) for value in values)
+
+
+def seconds(setting: str, value: float) -> float:
+    """A length of time: zero or more, infinity included."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+        raise SettingError(setting, f"must be a number of seconds of at least 0, not {value!r}")
+    return float(value)

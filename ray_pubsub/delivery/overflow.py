@@ -1,0 +1,31 @@
+"""Who makes room when the queue is full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, get_args
+
+from ray_pubsub.delivery.entries import ORDER
+from ray_pubsub.delivery.line import Line
+from ray_pubsub.errors import SettingError
+
+__all__ = ["Overflow", "victim_chooser"]
+
+Overflow = Literal["reject", "drop-oldest", "drop-lowest"]
+"""reject: what does not fit does not enter. drop-oldest: the entry put first leaves, whatever its level. drop-lowest: the lowest level
+that has something loses the entry put first; that may be the new one, if all others are of higher levels."""
+
+
+def victim_chooser(overflow: str) -> Callable[[Sequence[Line]], Line] | None:
+    """What chooses the line whose front leaves; None if nobody leaves."""
+    if overflow not in get_args(Overflow):
+        raise SettingError("overflow", f"must be one of {', '.join(get_args(Overflow))}, not {overflow!r}")
+    return {"drop-oldest": _oldest, "drop-lowest": _lowest}.get(overflow)
+
+
+def _oldest(lines: Sequence[Line]) -> Line:
+    return min((line for line in lines if len(line)), key=lambda line: line.head[ORDER])
+
+
+def _lowest(lines: Sequence[Line]) -> Line:
+    return next(line for line in lines if len(line))

@@ -1,0 +1,85 @@
+"""Clauses on common attributes apart from the others: in one segment, a few rare attributes would keep all clauses from bitmaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.decoding import join_tables
+from ray_pubsub.engines.contract import Hits, Segment
+from ray_pubsub.engines.gathering import gathered
+from ray_pubsub.engines.plan import Partitions, SegmentPlan
+from ray_pubsub.model.event_batch import EventBatch
+
+__all__ = ["MixedSegment", "on_common_attributes"]
+
+COMMON = 64
+"""An attribute is common if one in so many clauses tests it."""
+
+
+def on_common_attributes(table: ClauseTable, most: int) -> NDArray[np.bool_]:
+    """Which clauses test common attributes only, of which there are at most so many."""
+    attribute = table.tests["attribute"][: table.test_count]
+    uses = np.bincount(attribute)
+    common = uses * COMMON >= max(1, table.count)
+    common[np.argsort(-uses, kind="stable")[most:]] = False
+    offsets = table.offsets[: table.count + 1]
+    others = np.concatenate([[0], np.cumsum(~common[attribute])])[offsets]
+    found: NDArray[np.bool_] = np.diff(others) == 0
+    return found
+
+
+class MixedSegment:
+    """Immutable. Its clauses are those of its parts, one part after the other."""
+
+    def __init__(self, parts: Sequence[Segment]) -> None:
+        self.parts = tuple(parts)
+        self.owners: NDArray[np.int64] = np.concatenate([part.owners for part in parts]).astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+    @property
+    def nbytes(self) -> int:
+        return self.owners.nbytes + sum(part.nbytes for part in self.parts)
+
+    def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
+        """The clauses as records again, for merging; or the chosen ones, in that order."""
+        chosen = np.arange(len(self)) if chosen is None else chosen
+        tables, first = [], 0
+        place = np.empty(len(chosen), dtype=np.int64)
+        filled = 0
+        for part in self.parts:
+            mine = np.flatnonzero((chosen >= first) & (chosen < first + len(part)))
+            place[mine] = filled + np.arange(len(mine))
+            tables.append(part.table(chosen[mine] - first))
+            first += len(part)
+            filled += len(mine)
+        return join_tables(tables, [np.ones(table.count, dtype=bool) for table in tables]).take(place)
+
+    def match(self, events: EventBatch) -> Hits:
+        """Owners of the clauses that hold, per event; an owner with several clauses may come more than once."""
+        return gathered([part.match(events) for part in self.parts], events.size)
+
+    def explain(self, events: EventBatch) -> SegmentPlan:
+        """The parts' plans as one."""
+        plans = [part.explain(events) for part in self.parts]
+        partitions = Partitions(
+            ", ".join(dict.fromkeys(plan.partitions.of for plan in plans)),
+            sum(plan.partitions.visited for plan in plans),
+            sum(plan.partitions.skipped for plan in plans),
+            sum(plan.partitions.clauses_visited for plan in plans),
+            sum(plan.partitions.clauses_skipped for plan in plans),
+        )
+        return SegmentPlan(
+            " + ".join(plan.engine for plan in plans),
+            len(self),
+            partitions,
+            tuple(pipeline for plan in plans for pipeline in plan.pipelines),
+            sum(plan.verified for plan in plans),
+            sum(plan.matches for plan in plans),
+            sum(plan.seconds for plan in plans),
+        )

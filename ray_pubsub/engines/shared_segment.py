@@ -1,0 +1,78 @@
+"""Equal clauses are stored once, with the list of those who own them (around any engine's segment)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.engines.contract import Build, Frequency, Hits, Segment
+from ray_pubsub.engines.plan import SegmentPlan
+from ray_pubsub.kernels.equal_clauses import expand_groups, group_equal
+from ray_pubsub.model.event_batch import EventBatch
+
+__all__ = ["SharedSegment", "build_shared"]
+
+
+def build_shared(table: ClauseTable, vocabulary: Vocabulary, build: Build, frequency: Frequency = None) -> Segment:
+    """The engine's segment; if some clauses are equal, of one of each."""
+    tests = table.tests[: table.test_count]
+    group, first = np.empty(table.count, dtype=np.int32), np.empty(table.count, dtype=np.int32)
+    places = np.full(1 << max(4, (2 * table.count).bit_length()), -1, dtype=np.int32)
+    fields = ("attribute", "form", "kind", "low_side", "high_side", "low_whole", "low_rest", "high_whole", "high_rest")
+    offsets = table.offsets[: table.count + 1]
+    groups = group_equal(offsets, *[tests[name] for name in fields], places, group, first)
+    if groups == table.count:
+        return build(table, vocabulary, frequency)
+    return SharedSegment(table, group, first[:groups].astype(np.int64), lambda part: build(part, vocabulary, frequency))
+
+
+class SharedSegment:
+    """Immutable. The segment inside knows groups of equal clauses; here is who is in them."""
+
+    def __init__(
+        self,
+        table: ClauseTable,
+        group: NDArray[np.int32],
+        first: NDArray[np.int64],
+        build: Callable[[ClauseTable], Segment],
+    ) -> None:
+        order = np.argsort(group, kind="stable")
+        self._group = group[order]
+        self.owners: NDArray[np.int64] = table.owners[: table.count][order]
+        self._offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(first)))])
+        distinct = table.take(first)
+        distinct.owners = np.arange(len(first))
+        self._inside = build(distinct)
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+    @property
+    def nbytes(self) -> int:
+        return self._inside.nbytes + self.owners.nbytes + self._group.nbytes + self._offsets.nbytes
+
+    def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
+        owners = self.owners if chosen is None else self.owners[chosen]
+        place = np.empty(len(self._inside), dtype=np.int64)
+        place[self._inside.owners] = np.arange(len(self._inside))
+        wanted, which = np.unique(self._group if chosen is None else self._group[chosen], return_inverse=True)
+        table = self._inside.table(place[wanted]).take(which)
+        table.owners = owners
+        return table
+
+    def match(self, events: EventBatch) -> Hits:
+        hits = self._inside.match(events)
+        counts = self._offsets[hits.slots + 1] - self._offsets[hits.slots]
+        offsets, slots = np.zeros(events.size + 1, dtype=np.int64), np.empty(int(counts.sum()), dtype=np.int64)
+        expand_groups(hits.offsets, hits.slots, self._offsets, self.owners, offsets, slots)
+        return Hits(offsets, slots)
+
+    def explain(self, events: EventBatch) -> SegmentPlan:
+        """Of the distinct clauses; the matches are those of all."""
+        plan = self._inside.explain(events)
+        return replace(plan, shared=len(self) - len(self._inside), matches=len(self.match(events).slots))

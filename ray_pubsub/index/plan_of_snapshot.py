@@ -1,0 +1,44 @@
+"""The plan of a match against a snapshot: what every block and tail does, and what is left out of their matches afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.engines.plan import IndexPlan, Partitions, Pipeline, SegmentPlan, Step
+from ray_pubsub.engines.trace import timed
+from ray_pubsub.index.snapshot import Scratch, Snapshot
+from ray_pubsub.index.tail import TailView
+from ray_pubsub.kernels.hits import RESIDUAL
+from ray_pubsub.model.event_batch import EventBatch
+
+__all__ = ["explain_snapshot"]
+
+
+def explain_snapshot(snapshot: Snapshot, events: EventBatch, vocabulary: Vocabulary, scratch: Scratch) -> IndexPlan:
+    """`events`: a batch of one."""
+    hits, seconds = timed(lambda batch: snapshot.match(batch, vocabulary, scratch), events)
+    segments = tuple(block.explain(events) for block in snapshot.blocks)
+    tails = [tail for tail in (*snapshot.sealed, snapshot.tail) if tail.clauses]
+    found = [block.match(events).slots for block in snapshot.blocks]
+    found += [tail.match(events, vocabulary).slots for tail in tails]
+    slots = np.concatenate([np.empty(0, np.int64), *found])
+    living = slots[snapshot.died[slots] > snapshot.version]
+    distinct = np.unique(living)
+    return IndexPlan(
+        segments=segments,
+        tails=tuple(_tail_plan(tail, events, vocabulary) for tail in tails),
+        removed=len(slots) - len(living),
+        repeated=len(living) - len(distinct),
+        asked=int((snapshot.flags[distinct] & RESIDUAL > 0).sum()),
+        refused=len(distinct) - len(hits.slots),
+        matches=len(hits.slots),
+        seconds=seconds,
+    )
+
+
+def _tail_plan(tail: TailView, events: EventBatch, vocabulary: Vocabulary) -> SegmentPlan:
+    hits, seconds = timed(lambda batch: tail.match(batch, vocabulary), events)
+    count, found = tail.clauses, len(hits.slots)
+    pipeline = Pipeline("all clauses", count, (Step("", "scanned, record by record", None, found),))
+    return SegmentPlan("tail", count, Partitions("whole", 1, 0, count, 0), (pipeline,), count, found, seconds)

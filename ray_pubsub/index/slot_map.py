@@ -1,0 +1,114 @@
+"""Id → slot. Ints live in a compact hash table (kernels/id_table.py), strings, which are objects anyway, in a dict."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.kernels.id_table import EMPTY, find, insert, insert_many, living_slots, take_out
+
+__all__ = ["SlotMap"]
+
+FULLEST = 0.7
+FEWEST_PLACES = 64
+
+
+class SlotMap:
+    """One writer at a time; a reader may look up meanwhile."""
+
+    def __init__(self) -> None:
+        self._ints = _empty_table(FEWEST_PLACES)
+        self._int_count = 0
+        self._texts: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return self._int_count + len(self._texts)
+
+    @property
+    def nbytes(self) -> int:
+        return self._ints.nbytes + sys.getsizeof(self._texts) + len(self._texts) * sys.getsizeof(1 << 40)
+
+    def get(self, identity: str | int) -> int:
+        """The slot of an id, -1 if there is none."""
+        if type(identity) is str:
+            return self._texts.get(identity, EMPTY)
+        slot: int = find(self._ints, identity)
+        return slot
+
+    def put(self, identity: str | int, slot: int) -> int:
+        """Gives an id its slot; the slot it had, or -1."""
+        if type(identity) is str:
+            old = self._texts.pop(identity, EMPTY)
+            self._texts[identity] = slot
+            return old
+        self._make_room(1)
+        replaced: int = insert(self._ints, identity, slot)
+        self._int_count += replaced == EMPTY
+        return replaced
+
+    def put_many(self, ids: Sequence[str | int] | NDArray[Any], first_slot: int) -> NDArray[np.int64]:
+        """Ids get the slots from `first_slot` on; of equal ids the last wins. The slots that lost their id: of the ids that had one before,
+        and of the repeated ones here."""
+        if isinstance(ids, np.ndarray) and ids.dtype == np.int64:
+            return self._put_ints(ids, np.arange(first_slot, first_slot + len(ids)))
+        texts, numbers, slots, lost = self._texts, [], [], []
+        for slot, identity in enumerate(ids, first_slot):
+            if type(identity) is str:
+                old = texts.get(identity)
+                if old is not None:
+                    lost.append(old)
+                texts[identity] = slot
+            else:
+                numbers.append(identity)
+                slots.append(slot)
+        replaced = np.array(lost, dtype=np.int64)
+        if numbers:
+            replaced = np.concatenate(
+                [replaced, self._put_ints(np.array(numbers, dtype=np.int64), np.array(slots, dtype=np.int64))]
+            )
+        return replaced
+
+    def pop(self, identity: str | int) -> int:
+        """Takes an id out; its slot, or -1."""
+        if type(identity) is str:
+            return self._texts.pop(identity, EMPTY)
+        slot: int = take_out(self._ints, identity)
+        self._int_count -= slot != EMPTY
+        return slot
+
+    def slots(self) -> NDArray[np.int64]:
+        """All slots, ascending: the order in which their ids were added."""
+        found = np.empty(self._int_count + len(self._texts), dtype=np.int64)
+        count = living_slots(self._ints, found)
+        found[count:] = np.fromiter(self._texts.values(), dtype=np.int64, count=len(self._texts))
+        found.sort()
+        return found
+
+    def _put_ints(self, keys: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
+        self._make_room(len(keys))
+        replaced = np.empty(len(keys), dtype=np.int64)
+        count = insert_many(self._ints, keys, slots, replaced)
+        self._int_count += len(keys) - count
+        return replaced[:count]
+
+    def _make_room(self, more: int) -> None:
+        needed = int((self._int_count + more) / FULLEST) + 1
+        if needed <= len(self._ints):
+            return
+        old = self._ints
+        grown = _empty_table(needed if more > self._int_count else max(needed, 2 * len(old)))
+        filled = old[old[:, 1] != EMPTY]
+        insert_many(
+            grown, np.ascontiguousarray(filled[:, 0]), np.ascontiguousarray(filled[:, 1]), np.empty(0, np.int64)
+        )
+        self._ints = grown
+
+
+def _empty_table(places: int) -> NDArray[np.int64]:
+    table = np.empty((places, 2), dtype=np.int64)
+    table[:, 1] = EMPTY
+    return table

@@ -1,0 +1,144 @@
+"""Sealing and merging: who does it, and when. The policy decides what (merge_policy.py).
+
+A new block is built beside the index, from immutable blocks, without any lock; only putting it in place takes the writer's lock, for a
+moment. In the background mode a thread does so while changes go on. It is started when there is something to do and ends when there is
+not, so an idle index has no thread. If it cannot keep up, changes wait for it: memory stays bounded.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from ray_pubsub.columns.decoding import join_tables
+from ray_pubsub.engines.contract import Segment
+from ray_pubsub.index.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from ray_pubsub.index.live import LiveIndex
+
+__all__ = ["Upkeep"]
+
+MOST_SEALED = 8
+"""Full tails that may wait; each is scanned by every match."""
+
+
+class Upkeep:
+    """Keeps one live index in shape."""
+
+    def __init__(self, index: LiveIndex, background: bool) -> None:
+        self._index = index
+        self.background = background
+        self._removed = 0
+        self._blocks_seen = 0
+        self._look_after = index.policy.removals_until_a_look(0)
+        self._one_at_a_time = threading.RLock()
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+        self._progress = threading.Condition(index.writing)
+
+    def after_change(self, removed: int) -> None:
+        """Called with the writer's lock, after every change: mostly there is nothing to do, and that takes no time to see."""
+        index = self._index
+        snapshot = index.snapshot
+        self._removed += removed
+        full = snapshot.tail.clauses >= index.policy.tail_clauses
+        if full:
+            index.seal()
+        blocks = len(snapshot.blocks)
+        if not full and blocks == self._blocks_seen and self._removed < self._look_after:
+            return
+        self._blocks_seen = blocks
+        if not self.background:
+            self.run()
+            return
+        self._start()
+        while len(index.snapshot.sealed) >= MOST_SEALED and self._thread is not None:
+            self._progress.wait()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    def run(self) -> None:
+        """Everything there is to do now."""
+        with self._one_at_a_time:
+            self._removed = 0
+            while self._index.snapshot.sealed:
+                self._build_sealed()
+            while chosen := self._index.policy.choose(*self._sizes()):
+                self._merge([self._index.snapshot.blocks[number] for number in chosen])
+            clauses = sum(map(len, self._index.snapshot.blocks))
+            self._look_after = self._index.policy.removals_until_a_look(clauses)
+            self._blocks_seen = len(self._index.snapshot.blocks)
+
+    def merge_all(self) -> None:
+        """Everything into one block, without what was removed."""
+        with self._one_at_a_time:
+            with self._index.writing:
+                if self._index.snapshot.tail.clauses:
+                    self._index.seal()
+            while self._index.snapshot.sealed:
+                self._build_sealed()
+            if self._index.snapshot.blocks:
+                self._merge(list(self._index.snapshot.blocks))
+
+    def wait(self) -> None:
+        """Until the background thread has nothing left to do."""
+        while (thread := self._thread) is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="ray-pubsub-upkeep", daemon=True)
+            self._thread.start()
+
+    def _work(self) -> None:
+        index = self._index
+        try:
+            while True:
+                self.run()
+                with index.writing:
+                    self._progress.notify_all()
+                    if not index.snapshot.sealed and not index.policy.choose(*self._sizes()):
+                        self._thread = None
+                        return
+        except BaseException as failure:
+            with index.writing:
+                self._failure, self._thread = failure, None
+                self._progress.notify_all()
+
+    def _sizes(self) -> tuple[list[int], list[int]]:
+        snapshot = self._index.snapshot
+        dead = [int((snapshot.died[block.owners] <= snapshot.version).sum()) for block in snapshot.blocks]
+        return [len(block) for block in snapshot.blocks], dead
+
+    def _build_sealed(self) -> None:
+        tail = self._index.snapshot.sealed[0]
+        built = self._index.build(tail.table())
+        with self._index.writing:
+            snapshot = self._index.snapshot
+            self._index.snapshot = snapshot._replace(blocks=(*snapshot.blocks, *built), sealed=snapshot.sealed[1:])
+            self._progress.notify_all()
+
+    def _merge(self, blocks: list[Segment]) -> None:
+        """What is removed while this runs stays in the new block, marked as before; what was removed earlier is left out."""
+        index = self._index
+        before = index.snapshot
+        kept = [before.died[block.owners] > before.version for block in blocks]
+        table = join_tables([block.table() for block in blocks], kept)
+        merged = index.build(table)
+        gone = {id(block) for block in blocks}
+        with index.writing:
+            now = index.snapshot
+            others = tuple(block for block in now.blocks if id(block) not in gone)
+            residual = {slot: source for slot, source in now.residual.items() if now.died[slot] > now.version}
+            now = now._replace(blocks=(*merged, *others), residual=residual)
+            index.snapshot = now._replace(filtered=_needs_a_look(now))
+
+
+def _needs_a_look(snapshot: Snapshot) -> bool:
+    """Whether a clause is of a removed slot, or of a slot that has flags."""
+    seen = snapshot.died <= snapshot.version
+    return bool((snapshot.flags[~seen] != 0).any()) or any(
+        seen[part.owners[: len(part)]].any() for part in snapshot.parts
+    )

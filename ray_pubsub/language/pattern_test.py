@@ -1,0 +1,40 @@
+"""One pattern as a function of a string, as fast as Python has it. The meaning is truth.py's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from ray_pubsub.language.patterns import ANY_STRING, compile_regexp, like_pieces, like_regexp
+from ray_pubsub.language.required_text import required_text
+from ray_pubsub.language.tree import Like, Regexp
+
+__all__ = ["pattern_test", "regexp_of", "text_position"]
+
+
+@lru_cache(maxsize=4096)
+def pattern_test(leaf: Like | Regexp) -> Callable[[str], bool]:
+    """Whether a string matches; that the pattern is negated is no matter."""
+    text, position = required_text(leaf), text_position(leaf)
+    if position == "inside":
+        return lambda string: text in string
+    if position == "end":
+        return lambda string: string.endswith(text)
+    search = compile_regexp(regexp_of(leaf)).search
+    return lambda string: text in string and search(string) is not None
+
+
+def text_position(leaf: Like | Regexp) -> str:
+    """Where the required text must be, if that is all a pattern asks: 'inside' for like '%text%', 'end' for like '%text', else ''."""
+    if isinstance(leaf, Like):
+        match like_pieces(leaf.pattern.plain, leaf.escape):
+            case (int(first), str(), int(last)) if first == last == ANY_STRING:
+                return "inside"
+            case (int(first), str()) if first == ANY_STRING:
+                return "end"
+    return ""
+
+
+def regexp_of(leaf: Like | Regexp) -> str:
+    """The regular expression that says the same."""
+    return like_regexp(leaf.pattern.plain, leaf.escape) if isinstance(leaf, Like) else leaf.pattern.plain

@@ -1,0 +1,137 @@
+"""How long a level can be kept waiting: the bounds that the policies' docstrings state, and that they are met with equality."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from queue_model import SimulatedClock
+
+from ray_pubsub.delivery.policy import Strict, Weighted
+from ray_pubsub.delivery.queue import PriorityQueue
+
+LEVELS = ["low", "middle", "high"]
+# What happens next: the levels of a batch that arrives, how many are taken, how many quarters of a second pass.
+steps = st.lists(st.tuples(st.lists(st.integers(0, 2), max_size=8), st.integers(0, 6), st.integers(0, 4)), max_size=40)
+Steps = list[tuple[list[int], int, int]]
+
+
+@given(steps=steps, longest=st.integers(0, 12).map(lambda quarters: quarters / 4))
+def test_ageing_lets_nothing_pass_that_is_younger_by_more_than_the_longest_wait(steps: Steps, longest: float) -> None:
+    clock = SimulatedClock()
+    queue = PriorityQueue(LEVELS, policy=Strict(longest), clock=clock)
+    waiting: dict[int, float] = {}
+    number = 0
+    for arriving, taken, passed in steps:
+        items = range(number, number + len(arriving))
+        number += len(arriving)
+        queue.put_many(items, arriving)
+        waiting |= dict.fromkeys(items, clock.now)
+        for delivery in queue.take(taken).deliveries:
+            del waiting[delivery.item]
+            aged = [enqueued for enqueued in waiting.values() if clock.now - enqueued >= longest]
+            assert all(enqueued + longest >= delivery.enqueued for enqueued in waiting.values())
+            # Once an entry has waited that long, only older ones go before it.
+            assert all(delivery.enqueued <= enqueued for enqueued in aged)
+        clock.now += passed / 4
+
+
+def test_without_ageing_the_lowest_level_starves() -> None:
+    queue = PriorityQueue(LEVELS, policy=Strict(), clock=SimulatedClock())
+    queue.put("low", 0)
+    for number in range(100):
+        queue.put(number, 2)
+        assert [delivery.item for delivery in queue.take(1).deliveries] == [number]
+
+
+def test_ageing_ends_a_starvation_at_the_longest_wait() -> None:
+    clock = SimulatedClock()
+    queue = PriorityQueue(LEVELS, policy=Strict(2.0), clock=clock)
+    queue.put("low", 0)
+    taken = []
+    for number in range(10):
+        queue.put(number, 2)
+        taken += [(clock.now, delivery.item) for delivery in queue.take(1).deliveries]
+        clock.now += 0.5
+    assert taken[:6] == [(0.0, 0), (0.5, 1), (1.0, 2), (1.5, 3), (2.0, "low"), (2.5, 4)]
+
+
+def test_of_equally_old_entries_the_highest_level_goes_first() -> None:
+    clock = SimulatedClock()
+    queue = PriorityQueue(LEVELS, policy=Strict(1.0), clock=clock)
+    queue.put("first low", 0)
+    clock.now = 0.5
+    queue.put_many(["low", "middle", "high"], [0, 1, 2])
+    clock.now = 2.0
+    assert [delivery.item for delivery in queue.take(4).deliveries] == ["first low", "high", "middle", "low"]
+
+
+def test_no_wait_is_first_in_first_out() -> None:
+    clock = SimulatedClock()
+    queue = PriorityQueue(LEVELS, policy=Strict(0.0), clock=clock)
+    for number, level in enumerate([0, 2, 1, 1, 0, 2, 2, 0]):
+        clock.now += 0.25
+        queue.put(number, level)
+    assert [delivery.item for delivery in queue.take(8).deliveries] == list(range(8))
+
+
+@given(steps=steps, weights=st.lists(st.integers(1, 5), min_size=3, max_size=3))
+def test_weighted_rounds_keep_their_bounds(steps: Steps, weights: list[int]) -> None:
+    queue = PriorityQueue(LEVELS, policy=Weighted(weights), clock=SimulatedClock())
+    total = sum(weights)
+    waiting = [0, 0, 0]
+    since_served = [0, 0, 0]  # entries of other levels since the level was last served or became occupied
+    others_allowed: dict[int, int] = {}
+    others_before: dict[int, int] = {}
+    level_of = [level for arriving, _, _ in steps for level in arriving]
+    number = 0
+    for arriving, taken, _ in steps:
+        for level in arriving:
+            queue.put(number, level)
+            if not waiting[level]:
+                since_served[level] = 0
+            others_allowed[number] = ceil((waiting[level] + 1) / weights[level]) * (total - weights[level])
+            others_before[number] = 0
+            waiting[level] += 1
+            number += 1
+        for delivery in queue.take(taken).deliveries:
+            level = delivery.level
+            waiting[level] -= 1
+            since_served[level] = 0
+            del others_before[delivery.item]
+            for other in range(3):
+                if other != level and waiting[other]:
+                    since_served[other] += 1
+                    assert since_served[other] <= total - weights[other]
+            for entry in others_before:
+                others_before[entry] += level_of[entry] != level
+                assert others_before[entry] <= others_allowed[entry]
+
+
+def test_weighted_rounds_meet_their_bound() -> None:
+    """An entry that comes just after its level's turn waits for everyone else's, and no longer."""
+    queue = PriorityQueue(LEVELS, policy=Weighted({"middle": 2, "high": 5}), clock=SimulatedClock())
+    queue.put("first low", 0)
+    queue.take(1)
+    queue.put_many(["middle"] * 9 + ["high"] * 9, [1] * 9 + [2] * 9)
+    queue.put("low", 0)
+    assert [delivery.item for delivery in queue.take(9).deliveries] == ["high"] * 5 + ["middle"] * 2 + ["low", "high"]
+
+
+@pytest.mark.parametrize("policy", [Strict(), Strict(0.5), Strict(0.0), Weighted(), Weighted([1, 2, 4])], ids=repr)
+def test_taking_many_is_taking_one_many_times(policy: Strict | Weighted) -> None:
+    taken = []
+    for batch in (1, 3, 7, 50):
+        clock = SimulatedClock()
+        queue = PriorityQueue(LEVELS, policy=policy, deadlines=[1.0, 0.5, 0.75], expired="drop", clock=clock)
+        order = []
+        for number in range(40):
+            queue.put(number, number * number % 7 % 3)
+            clock.now += number % 4 / 32  # some come at the same instant
+        for _ in range(50 // batch):
+            order += [delivery.item for delivery in queue.take(batch).deliveries]
+        taken.append((order, queue.edor()))
+    assert taken[0][0] != []
+    assert taken == taken[:1] * 4

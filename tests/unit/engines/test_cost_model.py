@@ -1,0 +1,291 @@
+"""What the cost model prefers, on constants that do not depend on the machine; and that no choice changes a result."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from coded_tables import (
+    EXPRESSIONS,
+    matched,
+    mixed_events,
+    random_events,
+    random_table,
+    table_of,
+)
+from numpy.typing import NDArray
+
+from ray_pubsub import MatchIndex
+from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.engines import segments
+from ray_pubsub.engines.clause_statistics import (
+    ClauseSample,
+    ClauseStatistics,
+    known_events,
+    narrow_events,
+    wide_events,
+)
+from ray_pubsub.engines.cost_model import CANDIDATES, MOST_DENSE_COLUMNS, CostModel
+from ray_pubsub.engines.machine import TYPICAL, MachineConstants
+from ray_pubsub.engines.pivot_block import PivotBlock
+from ray_pubsub.engines.segments import FEWEST_CHOSEN, KINDS, build_segment
+from ray_pubsub.index.predicate_table import PredicateTable
+from ray_pubsub.workloads import Workload, dense, partial, sparse
+
+MODEL = CostModel(TYPICAL)
+COUNT = 20_000
+Table = tuple[ClauseTable, Vocabulary]
+
+
+def clauses_of(workload: Workload) -> Table:
+    predicates, vocabulary = PredicateTable(workload.predicates()), Vocabulary()
+    predicates.first_slot = 0
+    return predicates.clauses(np.arange(workload.subscriptions), vocabulary), vocabulary
+
+
+def intervals(count: int, columns: int, shortest: float, longest: float) -> Table:
+    """Every clause constrains every column, in millionths, to an interval of such a length."""
+    rng = np.random.default_rng(1)
+    length = rng.uniform(shortest, longest, (count, columns))
+    low = rng.random((count, columns)) * (1 - length)
+    rows: dict[str, Any] = {
+        "id": np.repeat(np.arange(count), columns),
+        "attribute": np.tile([f"a{column}" for column in range(columns)], count),
+        "low": (low * 1e6).astype(np.int64).ravel(),
+        "high": ((low + length) * 1e6).astype(np.int64).ravel(),
+    }
+    predicates, vocabulary = PredicateTable(pa.table(rows)), Vocabulary()
+    predicates.first_slot = 0
+    return predicates.clauses(np.arange(count), vocabulary), vocabulary
+
+
+def statistics(table: Table) -> ClauseStatistics:
+    sample = ClauseSample(*table)
+    return sample.statistics(wide_events(sample.tested))
+
+
+@pytest.fixture(scope="module")
+def w1() -> ClauseStatistics:
+    return statistics(clauses_of(dense(COUNT)))
+
+
+# ------------------------------------------------------------------------------------------------ what is preferred
+
+
+@pytest.mark.parametrize(
+    ("make", "engine"), [(dense, "dense"), (partial, "dense"), (sparse, "pivot")], ids=["W1", "W2", "W3"]
+)
+@pytest.mark.parametrize("count", [FEWEST_CHOSEN, COUNT])
+def test_the_standard_workloads(make: Any, engine: str, count: int) -> None:
+    assert MODEL.choose(*clauses_of(make(count))).engine == engine
+
+
+@pytest.mark.parametrize(
+    ("make", "engine"), [(dense, "dense"), (partial, "dense"), (sparse, "pivot")], ids=["W1", "W2", "W3"]
+)
+def test_a_constant_measured_badly_changes_nothing_there(make: Any, engine: str) -> None:
+    table = clauses_of(make(FEWEST_CHOSEN))
+    for name, value in TYPICAL.to_dict().items():
+        for error in (0.3, 3.0):
+            assert CostModel(replace(TYPICAL, **{name: error * value})).choose(*table).engine == engine
+
+
+def test_most_clauses_match() -> None:
+    """Then marking the few that do not is the least work."""
+    assert MODEL.choose(*intervals(COUNT, 10, 0.9, 0.99)).engine == "rein"
+
+
+def test_equalities_with_many_values() -> None:
+    vocabulary = Vocabulary()
+    table = table_of([f"a = {number} and b > {number % 9} and c < 7" for number in range(6000)], vocabulary)
+    assert MODEL.choose(table, vocabulary).engine == "pivot"
+
+
+def test_wide_tables_have_no_bitmaps() -> None:
+    table, vocabulary = random_table(np.random.default_rng(1), 2000, MOST_DENSE_COLUMNS + 1, 4, 50)
+    assert set(MODEL.choose(table, vocabulary).estimates[0]) == set(CANDIDATES) - {"dense"}
+
+
+def test_patterns_are_columns() -> None:
+    vocabulary = Vocabulary()
+    texts = [f"a > {number} and c like '%{number}%'" for number in range(MOST_DENSE_COLUMNS)]
+    assert "dense" not in MODEL.choose(table_of(texts, vocabulary), vocabulary).estimates[0]
+
+
+def test_every_candidate_can_be_built() -> None:
+    assert set(KINDS) == set(CANDIDATES)
+
+
+@pytest.mark.parametrize(
+    ("engine", "constants"),
+    [
+        ("dense", {"check": 0.5}),
+        ("dexin", {"call": 1.0}),
+        ("gem", {"check": 10.0}),
+        ("opindex", {"count": 1e-6, "word": 1e-6, "mark": 1e3, "visit": 1e4}),
+        ("pivot", {"entry": 1e-6, "check": 1e-6}),
+        ("rein", {"mark": 1e-6, "visit": 1e-6, "check": 1e3, "word": 10.0}),
+    ],
+)
+def test_every_candidate_is_best_on_some_machine(engine: str, constants: dict[str, float]) -> None:
+    assert CostModel(replace(TYPICAL, **constants)).choose(*intervals(COUNT, 4, 0.2, 0.8)).engine == engine
+
+
+# ------------------------------------------------------------------------------------------------ the estimates
+
+
+@pytest.mark.parametrize("constant", [field.name for field in fields(MachineConstants)])
+def test_a_slower_machine_is_never_faster(w1: ClauseStatistics, constant: str) -> None:
+    slower = CostModel(replace(TYPICAL, **{constant: 2 * getattr(TYPICAL, constant)})).estimates(w1)
+    usual = MODEL.estimates(w1)
+    assert all(slower[name] >= usual[name] and slower[name].in_batch >= usual[name].in_batch for name in usual)
+    assert any(slower[name] != usual[name] for name in usual), "no engine pays for it"
+
+
+def test_only_proportions_count() -> None:
+    doubled = CostModel(MachineConstants(**{name: 2 * value for name, value in TYPICAL.to_dict().items()}))
+    for table in (clauses_of(dense(5000)), clauses_of(sparse(5000)), intervals(5000, 2, 0.2, 0.8)):
+        assert doubled.choose(*table).engine == MODEL.choose(*table).engine
+
+
+@pytest.mark.parametrize("engine", CANDIDATES)
+def test_more_clauses_cost_more(w1: ClauseStatistics, engine: str) -> None:
+    more = MODEL.estimates(replace(w1, clauses=10 * w1.clauses))[engine]
+    less = MODEL.estimates(w1)[engine]
+    assert more.alone > less.alone and more.in_batch > less.in_batch
+
+
+@pytest.mark.parametrize("engine", CANDIDATES)
+def test_more_matches_cost_more(w1: ClauseStatistics, engine: str) -> None:
+    more, less = MODEL.estimates(replace(w1, matched=0.1))[engine], MODEL.estimates(w1)[engine]
+    assert more.alone > less.alone and more.in_batch > less.in_batch
+
+
+@pytest.mark.parametrize("engine", CANDIDATES)
+def test_a_call_is_shared_by_a_batch(w1: ClauseStatistics, engine: str) -> None:
+    slow = CostModel(replace(TYPICAL, call=1e9)).estimates(w1)[engine]
+    assert slow.alone > 100 * slow.in_batch
+
+
+# ------------------------------------------------------------------------------------------------ the statistics
+
+
+def test_statistics_of_w1(w1: ClauseStatistics) -> None:
+    """The workload's own definition: ten tests, each admits half of the values in the mean; 198,596 matches of 200 events and a million."""
+    assert (w1.clauses, w1.columns, w1.tests, w1.cells) == (COUNT, 10, 10.0, 10.0)
+    assert w1.passing == pytest.approx(np.full(10, 0.5), abs=0.03)
+    assert w1.matched == pytest.approx(198_596 / 200 / 1_000_000, rel=0.2)
+
+
+def test_statistics_of_w3() -> None:
+    workload = sparse(COUNT)
+    found = statistics(clauses_of(workload))
+    assert found.columns == len(np.unique(workload.attribute))
+    assert found.tests == pytest.approx(4.5, rel=0.05)
+    assert found.run < 0.01 and found.matched < 0.001
+
+
+def test_statistics_agree_with_the_matches() -> None:
+    """Uniform events on uniform clauses: the part that matches is what is found."""
+    rng = np.random.default_rng(2)
+    table, vocabulary = random_table(rng, 3000, 4, 3, 40)
+    sample = ClauseSample(table, vocabulary)
+    given = sample.statistics(known_events(sample.tested, np.full(4, 0.5)))
+    events = random_events(rng, 200, 4, 4, 40)
+    found = sum(map(len, matched(PivotBlock(table, vocabulary), events))) / 200 / 3000  # type: ignore[arg-type]
+    assert given.matched == pytest.approx(found, rel=0.3)
+
+
+def test_a_sample_tells_as_much_as_all() -> None:
+    whole, part = statistics(clauses_of(partial(4000))), statistics(clauses_of(partial(100_000)))
+    for name in ("run", "checked", "matched", "counted"):
+        assert getattr(part, name) == pytest.approx(getattr(whole, name), rel=0.15)
+
+
+def test_empty_tables_and_clauses_without_tests() -> None:
+    vocabulary = Vocabulary()
+    assert MODEL.choose(ClauseTable.empty(), vocabulary).engine in CANDIDATES
+    choice = MODEL.choose(table_of(["true"] * 100, vocabulary), vocabulary)
+    assert choice.statistics[0].matched == 1.0 and "dense" not in choice.estimates[0]
+
+
+def test_absence_is_a_value() -> None:
+    vocabulary = Vocabulary()
+    sample = ClauseSample(table_of(["a is null"] * 10, vocabulary), vocabulary)
+    for carried in (0.0, 0.25, 1.0):
+        assert sample.statistics(known_events(sample.tested, np.array([carried]))).matched == pytest.approx(1 - carried)
+
+
+def test_a_set_admits_its_points() -> None:
+    vocabulary = Vocabulary()
+    table = table_of([f"a = 'v{number}'" for number in range(100)] + ["a in ('v1', 'v50', 'v99')"] * 100, vocabulary)
+    sample = ClauseSample(table, vocabulary)
+    assert sample.statistics(np.ones(1)).matched == pytest.approx((1 / 100 + 3 / 100) / 2, rel=0.2)
+
+
+def test_what_events_carry() -> None:
+    tested = np.array([1.0, 0.5, 0.1, 0.0])
+    assert wide_events(tested).tolist() == pytest.approx([1, 1, 1, 0])
+    assert narrow_events(tested).tolist() == pytest.approx([1, 1, 0.4, 0])
+    assert known_events(tested, np.array([0.5, 2.0])).tolist() == [0.5, 1.0, 0.0, 0.0]
+    many = np.full(20_000, 0.001)
+    assert wide_events(many).sum() == pytest.approx(160) and narrow_events(many).sum() == pytest.approx(80)
+
+
+def test_what_is_known_of_events_decides() -> None:
+    """Clauses of a few wide tests on many columns match often if events carry all of them, and are seldom met if they carry few."""
+    rng = np.random.default_rng(1)
+    count, columns, tests = 8000, 40, 3
+    attribute = np.argsort(rng.random((count, columns)), axis=1)[:, :tests]
+    length = rng.uniform(0.5, 0.9, (count, tests))
+    low = rng.random((count, tests)) * (1 - length)
+    rows: dict[str, Any] = {
+        "id": np.repeat(np.arange(count), tests),
+        "attribute": np.array([f"a{column}" for column in range(columns)])[attribute.ravel()],
+        "low": (low * 1e6).ravel(),
+        "high": ((low + length) * 1e6).ravel(),
+    }
+    predicates, vocabulary = PredicateTable(pa.table(rows)), Vocabulary()
+    predicates.first_slot = 0
+    table = predicates.clauses(np.arange(count), vocabulary)
+    assert MODEL.choose(table, vocabulary, np.ones(columns)).engine == "rein"
+    assert MODEL.choose(table, vocabulary, np.full(columns, 0.02)).engine == "pivot"
+
+
+# ------------------------------------------------------------------------------------------------ any choice is right
+
+
+class Always(CostModel):
+    """A model that has made up its mind."""
+
+    def __init__(self, engine: str) -> None:
+        super().__init__(TYPICAL)
+        self.engine = engine
+
+    def choose(self, table: ClauseTable, vocabulary: Vocabulary, frequency: NDArray[np.float64] | None = None) -> Any:
+        return replace(super().choose(table, vocabulary, frequency), engine=self.engine)
+
+
+@pytest.mark.parametrize("engine", CANDIDATES)
+def test_results_do_not_depend_on_the_choice(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "FEWEST_CHOSEN", 0)
+    rng = np.random.default_rng(3)
+    vocabulary = Vocabulary()
+    table = table_of(EXPRESSIONS * 3, vocabulary)
+    events = mixed_events(rng, 200)
+    segment = build_segment(table, vocabulary, model=Always(engine))
+    assert type(segment) is KINDS[engine]
+    expected = MatchIndex(engine="scan")
+    expected.add_many(range(3 * len(EXPRESSIONS)), EXPRESSIONS * 3, atomic=True)
+    found = [sorted(set(owners)) for owners in matched(segment, events)]  # type: ignore[arg-type]
+    whole = expected.match_many(events)
+    assert found == [sorted(whole[event]) for event in range(200)]
+
+
+def test_small_tables_are_not_looked_at() -> None:
+    table, vocabulary = random_table(np.random.default_rng(1), FEWEST_CHOSEN - 1, 4, 4, 50)
+    assert type(build_segment(table, vocabulary, model=Always("rein"))) is PivotBlock

@@ -1,0 +1,172 @@
+"""Expressions too large for clauses are kept as conjunctions of disjunctions, in every engine, in tail and blocks, merged and removed."""
+
+from __future__ import annotations
+
+import datetime
+from random import Random
+from typing import Any
+
+import pytest
+
+from ray_pubsub import MatchIndex
+from ray_pubsub.columns.recipes import Compiler
+from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.engines.cnf_segment import CnfSegment
+from ray_pubsub.engines.segments import build_segment
+from ray_pubsub.index.engine_choice import ENGINES
+from ray_pubsub.index.live import LiveIndex
+from ray_pubsub.language.parser import parse
+from ray_pubsub.language.shapes import ShapeCache
+from ray_pubsub.language.truth import truth
+from ray_pubsub.model.dict_events import flatten, from_dicts
+from ray_pubsub.settings import Limits
+
+SMALL = Limits(clauses=1)
+"""So small that almost any conjunction of disjunctions is kept as one."""
+
+LITERALS = [
+    "a = 1", "a != 1", "a < 2", "a between 1 and 2", "a not between 1 and 2", "a in (0, 3)", "a not in (0, 3)", "a is null",
+    "a is not null", "a = 9007199254740993", "a > 2.5", "b = 1", "b >= 2", "b is null", "not b < 1", "b in (1, null)", "b = 'x'",
+    "s = 'x'", "s != 'x'", "s > 'xa'", "s like 'x%'", "s like '%y'", "s not like '%y'", "s regexp 'x+y'", "not s regexp '^x'",
+    "s in ('x', 'yy')", "s is null", "s is not null", "s like '%y' and s > 'xx'", "s like '%y' and s not like 'a%b'", "s = 1",
+    "d", "not d", "d = false", "d is null", "t > timestamp '2024-05-01 00:00:00'", "t = date '2024-05-01'", "t is null",
+    "(a = 1 and b = 1)", "not (a = 1 or s = 'x')", "(a = 1 and (b = 2 or s = 'y'))",
+]  # fmt: skip
+VALUES: dict[str, list[Any]] = {
+    "a": [0, 1, 2, 3, 2.5, 9007199254740993, 9007199254740992.0, "x", True],
+    "b": [0, 1, 2, 3, "x"],
+    "s": ["", "x", "xy", "xxy", "y", "yy", "ab", "axxb", 1, False],
+    "d": [True, False, "x"],
+    "t": [datetime.datetime(2024, 5, 1), datetime.datetime(2024, 5, 2), 1],
+}
+every_engine = pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "scan"])
+
+
+def expression(random: Random) -> str:
+    conjuncts = [
+        " or ".join(random.sample(LITERALS, random.choice([1, 2, 2, 3, 3, 4]))) for _ in range(random.randint(3, 9))
+    ]
+    return ("not " if random.random() < 0.1 else "") + "(" + " and ".join(f"({part})" for part in conjuncts) + ")"
+
+
+def event(random: Random) -> dict[str, Any]:
+    return {name: random.choice(values) for name, values in VALUES.items() if random.random() < 0.8}
+
+
+def expected(texts: dict[int, str], events: list[dict[str, Any]]) -> list[list[int]]:
+    trees = {number: parse(text) for number, text in texts.items()}
+    flat = [flatten(each) for each in events]
+    return [[number for number, tree in trees.items() if truth(tree, values) is True] for values in flat]
+
+
+def found(index: MatchIndex, events: list[dict[str, Any]]) -> list[list[Any]]:
+    result = index.match_many(events)
+    one_by_one = [sorted(index.match(each)) for each in events[:20]]
+    many = [sorted(result[place]) for place in range(len(events))]
+    assert many[:20] == one_by_one
+    return many
+
+
+@every_engine
+def test_live(engine: str) -> None:
+    random = Random(engine)
+    index, texts = MatchIndex(engine, limits=SMALL), {}
+    events = [event(random) for _ in range(60)]
+    for number in range(260):
+        texts[number] = expression(random)
+        index.add(number, texts[number])
+        if number % 60 == 3:
+            assert found(index, events) == expected(texts, events)
+    for number in random.sample(sorted(texts), 150):
+        assert index.remove(number)
+        del texts[number]
+    assert found(index, events) == expected(texts, events)
+    for number in range(1000, 1100):
+        texts[number] = expression(random)
+    index.add_many(range(1000, 1100), [texts[number] for number in range(1000, 1100)], atomic=True)
+    assert found(index, events) == expected(texts, events)
+    assert any(expected(texts, events))
+
+
+def live_index(texts: list[str], limits: Limits = SMALL) -> LiveIndex:
+    live, shapes = LiveIndex(limits, build_segment), ShapeCache(limits)
+    for slot, text in enumerate(texts):
+        live.add(slot, shapes.parse(text), -1)
+    return live
+
+
+def test_they_live_in_a_segment_of_their_own_and_merge() -> None:
+    random = Random(5)
+    texts = [expression(random) if number % 2 else f"a = {number}" for number in range(300)]
+    live = live_index(texts)
+    live.upkeep.merge_all()
+    kinds = [type(block) for block in live.snapshot.blocks]
+    assert len(kinds) == 2 and kinds.count(CnfSegment) == 1
+    owners = {owner for block in live.snapshot.blocks for owner in block.owners.tolist()}
+    for slot in range(0, 300, 3):
+        live.remove(slot)
+    live.upkeep.merge_all()
+    left = {owner for block in live.snapshot.blocks for owner in block.owners.tolist()}
+    assert left == {owner for owner in owners if owner % 3}
+
+
+def test_merging_changes_no_disjunction() -> None:
+    """What a segment gives back for merging codes to the same tests again."""
+    random = Random(6)
+    vocabulary, shapes = Vocabulary(), ShapeCache(SMALL)
+    compiler = Compiler(vocabulary, SMALL)
+    for owner in range(100):
+        compiled = compiler.compile(shapes.parse(expression(random)))
+        if compiled.conjunctive:
+            for records in compiled.clauses:
+                compiler.table.append(owner, records)
+    first = CnfSegment(compiler.table, vocabulary)
+    second = CnfSegment(first.table(), vocabulary)
+    assert (second.owners == first.owners).all()
+    for name in ("offsets", "column", "low", "high"):
+        assert getattr(first.coded, name).tolist() == getattr(second.coded, name).tolist(), name
+
+
+def test_only_what_nests_needs_its_expression_asked() -> None:
+    compiler, shapes = Compiler(Vocabulary(), SMALL), ShapeCache(SMALL)
+
+    def compiled(*parts: str) -> tuple[bool, bool]:
+        result = compiler.compile(shapes.parse(" and ".join(f"({part})" for part in parts)))
+        return result.conjunctive, result.residual
+
+    plain = ["a = 1 or b = 2", "c = 1 or s like '%x'", "e is null or f > 1", "not g = 1 or h = 1", "i = 1 or j = 2"]
+    assert compiled(*plain) == (True, False)
+    assert compiled(*plain, "k = 1 or (s like '%x' and s like 'a%b' and s > 'c')") == (True, False)
+    nested = " or ".join(
+        f"(x{number} = 1 and (y{number} = 1 or (z{number} = 2 and w{number} = 3)))" for number in range(9)
+    )
+    assert compiled(*plain, nested) == (True, True)
+
+
+def test_a_shape_is_worked_out_once_and_says_the_same() -> None:
+    """Two expressions of one shape, by its recipe; and the same without constants to read, by the normal form."""
+    parts = [
+        "a = {} or b <= {} or s = '{}'",
+        "a between {} and 5 or b in ({}, 7) or d",
+        "s like '{}%' or s like '%{}' or a is null",
+    ]
+    template = " and ".join(f"({part})" for part in [*parts, *parts, "not (a > {} and b > {})"])
+    random = Random(8)
+    texts = {number: template.format(*(random.randint(0, 3) for _ in range(16))) for number in range(80)}
+    events = [event(random) for _ in range(60)]
+    index = MatchIndex(limits=Limits(clauses=4))
+    index.add_many(texts.keys(), texts.values(), atomic=True)
+    answers = expected(texts, events)
+    assert found(index, events) == answers and any(answers)
+
+
+def test_explain_counts_what_is_met() -> None:
+    texts = [" and ".join(f"(a{part} = {number} or b{part} = 1)" for part in range(8)) for number in range(200)]
+    live = live_index(texts, Limits())
+    live.upkeep.merge_all()
+    (block,) = live.snapshot.blocks
+    plan = block.explain(from_dicts([{f"a{part}": 7 for part in range(8)}]))
+    assert (plan.engine, plan.clauses, plan.matches, plan.verified) == ("cnf", 200, 1, 1)
+    assert [step.actual for step in plan.steps] == [1, 1]
+    nothing = block.explain(from_dicts([{"z": 1}]))
+    assert (nothing.matches, nothing.partitions.clauses_skipped, nothing.partitions.visited) == (0, 200, 0)

@@ -1,0 +1,61 @@
+"""Equal clauses are stored once, whoever asks for them, and everyone is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from ray_pubsub import MatchIndex
+from ray_pubsub.engines.shared_segment import SharedSegment
+from ray_pubsub.index.engine_choice import ENGINES
+
+COUNT = 6000
+EVENTS = [{"x": x / 4, "y": f"k{x % 5}", "z": x % 9} for x in range(0, 40, 3)]
+
+
+def text(number: int) -> str:
+    if number % 3 == 0:
+        return f"x > {number % 30 / 4} and y = 'k{number % 5}'"
+    if number % 3 == 1:
+        return f"z in ({number % 4}, 9) or y like '%{number % 3}'"
+    return f"x between {number % 11} and {number % 11 + 0.25} and z != {number % 6}"
+
+
+def indexes(engine: str) -> tuple[MatchIndex, MatchIndex]:
+    index, scan = MatchIndex(engine), MatchIndex("scan")
+    for each in (index, scan):
+        each.add_many(range(COUNT), map(text, range(COUNT)), atomic=True)
+    return index, scan
+
+
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "scan"])
+def test_matches_removals_and_merges(engine: str) -> None:
+    index, scan = indexes(engine)
+    blocks = index._books.engine.snapshot.blocks
+    assert [type(block) for block in blocks] == [SharedSegment]
+    assert len(blocks[0]._inside) < COUNT / 10
+    for each in (index, scan):
+        each.remove_many(range(0, COUNT, 3))
+        each.add_many(range(0, COUNT, 7), ["z = 1"] * len(range(0, COUNT, 7)))
+    expected = [sorted(found) for found in scan.match_many(EVENTS)]
+    assert [sorted(found) for found in index.match_many(EVENTS)] == expected
+    assert [sorted(index.match(event)) for event in EVENTS] == expected
+    assert [sorted(found) for found in index.match_many(EVENTS * 20)] == expected * 20
+    index._books.engine.upkeep.merge_all()
+    assert [sorted(index.match(event)) for event in EVENTS] == expected
+
+
+def test_it_saves_memory() -> None:
+    same, different = MatchIndex(), MatchIndex()
+    same.add_many(range(COUNT), [f"a = {n % 10} and b < {n % 10}" for n in range(COUNT)])
+    different.add_many(range(COUNT), [f"a = {n} and b < {n}" for n in range(COUNT)])
+    blocks = [index._books.engine.snapshot.blocks for index in (same, different)]
+    assert sum(block.nbytes for block in blocks[0]) < sum(block.nbytes for block in blocks[1]) / 2
+
+
+def test_fractions_and_huge_numbers_are_told_apart() -> None:
+    operands = [0.1, 0.2, -0.1, -0.2, 2**53, 2**53 + 1, 1e300, 2e300, -1e300, 0, 1]
+    index = MatchIndex()
+    index.add_many(range(2200), [f"x >= {operands[n % 11]}" for n in range(2200)], atomic=True)
+    assert len(index._books.engine.snapshot.blocks[0]._inside) == len(operands)
+    for value in operands:
+        assert len(index.match({"x": value})) == 200 * sum(value >= operand for operand in operands)

@@ -1,0 +1,123 @@
+"""Sealing and merging in the background: the same answers as inline, bounded waiting, and no failure is lost."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import pytest
+
+from ray_pubsub import MatchIndex
+from ray_pubsub.engines.segments import build_segment
+from ray_pubsub.index.live import LiveIndex
+from ray_pubsub.index.upkeep import MOST_SEALED
+from ray_pubsub.settings import Limits
+
+
+def text(number: int) -> str:
+    return f"x between {number % 100} and {number % 100 + 30} and y != {number % 7}"
+
+
+def test_it_answers_as_inline_does() -> None:
+    one, other = MatchIndex(), MatchIndex(merges="background")
+    turns = random.Random(5)
+    for number in range(12_000):
+        for index in (one, other):
+            index.add(number, text(number))
+        if number % 3 == 0:
+            victim = turns.randrange(number + 1)
+            assert one.remove(victim) == other.remove(victim)
+        if number % 1500 == 0:
+            event = {"x": turns.randrange(130), "y": turns.randrange(8)}
+            assert one.match(event) == other.match(event)
+    other.wait_for_merges()
+    for x in range(0, 130, 10):
+        assert one.match({"x": x, "y": 3}) == other.match({"x": x, "y": 3})
+    snapshot = other._books.engine.snapshot
+    assert not snapshot.sealed and len(snapshot.blocks) < 8
+
+
+def test_an_idle_index_has_no_thread() -> None:
+    index = MatchIndex(merges="background")
+    for number in range(3000):
+        index.add(number, text(number))
+    index.wait_for_merges()
+    assert not [thread for thread in threading.enumerate() if thread.name == "ray-pubsub-upkeep"]
+
+
+def test_changes_wait_for_a_slow_background() -> None:
+    """While nothing can be built, so many tails may wait and no more; every change is visible all the same."""
+    may_build, blocked = threading.Event(), threading.Event()
+
+    def slow(table, vocabulary, frequency):
+        blocked.set()
+        may_build.wait()
+        return build_segment(table, vocabulary, frequency)
+
+    index = MatchIndex(merges="background")
+    engine = LiveIndex(Limits(), slow, background=True)
+    index._books = index._books._replace(engine=engine)
+    most = (MOST_SEALED + 2) * engine.policy.tail_clauses
+
+    def write() -> None:
+        for number in range(most):
+            index.add(number, "x >= 0")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    blocked.wait()
+    while len(engine.snapshot.sealed) < MOST_SEALED:
+        assert writer.is_alive()
+    seen = len(index.match({"x": 1}))
+    assert seen >= MOST_SEALED * engine.policy.tail_clauses
+    assert len(engine.snapshot.sealed) == MOST_SEALED
+    may_build.set()
+    writer.join()
+    index.wait_for_merges()
+    assert len(index.match({"x": 1})) == most
+
+
+def test_a_failure_in_the_background_reaches_the_writer() -> None:
+    def fails(table, vocabulary, frequency):
+        raise MemoryError("no room for a block")
+
+    index = MatchIndex(merges="background")
+    index._books = index._books._replace(engine=LiveIndex(Limits(), fails, background=True))
+    with pytest.raises(MemoryError, match="no room"):
+        for number in range(100_000):
+            index.add(number, "x >= 0")
+            if number % 1024 == 1023:
+                index.wait_for_merges()
+    assert 1024 <= len(index.match({"x": 1})) <= 3 * 1024
+
+
+def test_merges_leave_out_what_was_removed_and_keep_what_was_added_meanwhile() -> None:
+    """A merge that is under way when a subscription is removed or replaced."""
+    building, go_on = threading.Event(), threading.Event()
+    calls = []
+
+    def stops_at_the_merge(table, vocabulary, frequency):
+        calls.append(table.count)
+        if len(calls) == 5:
+            building.set()
+            go_on.wait()
+        return build_segment(table, vocabulary, frequency)
+
+    index = MatchIndex(merges="background")
+    engine = LiveIndex(Limits(), stops_at_the_merge, background=True)
+    index._books = index._books._replace(engine=engine)
+    for number in range(4 * engine.policy.tail_clauses):
+        index.add(number, "x >= 0")
+    building.wait()
+    index.remove(5)
+    index.add(6, "x < 0")
+    index.add("new", "x >= 0")
+    assert {5, 6}.isdisjoint(index.match({"x": 1})) and "new" in index.match({"x": 1})
+    go_on.set()
+    index.wait_for_merges()
+    assert len(engine.snapshot.blocks) == 1
+    assert {5, 6}.isdisjoint(index.match({"x": 1})) and "new" in index.match({"x": 1})
+    assert index.match({"x": -1}) == [6]
+    engine.upkeep.merge_all()
+    assert len(index.match({"x": 1})) == 4 * engine.policy.tail_clauses - 2 + 1
+    assert not engine.snapshot.filtered, "nothing removed is left, so matches need no second look"
