@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-NAMES = ["ingest", "matching"]
+NAMES = ["conjunctive_forms", "delivery", "ingest", "many_patterns", "matching", "priorities"]
 
 
 def main() -> None:

@@ -13,8 +13,9 @@ from ray_pubsub import errors
 from ray_pubsub.errors import RayPubSubError
 from ray_pubsub.index.match_index import AddReport, MatchIndex
 from ray_pubsub.model.match_batch import MatchBatch
+from ray_pubsub.priority.rules import PriorityRules
 from ray_pubsub.settings import Limits
 
-__all__ = ["AddReport", "Limits", "MatchBatch", "MatchIndex", "RayPubSubError", "errors"]
+__all__ = ["AddReport", "Limits", "MatchBatch", "MatchIndex", "PriorityRules", "RayPubSubError", "errors"]
 
 __version__ = version("ray-pubsub")

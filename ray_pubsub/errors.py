@@ -13,7 +13,10 @@ RayPubSubError
 ├── EventError                      an event's value cannot be used: attribute, reason, position in the batch
 ├── TableError                      a table lacks a column or has one of the wrong type
 ├── SettingError                    an argument or setting out of its range
-└── IndexFileError                  a saved index that cannot be read: path, reason
+├── IndexFileError                  a saved index that cannot be read: path, reason
+├── StoreError                      a server's store cannot be opened, read or written: path, reason
+├── FencedError                     a later instance has taken over; what this one writes is refused
+└── OverloadedError                 too much is waiting; what, how much, and when to try again
 
 Every error carries its facts as fields, so that a program need not read the text, and survives pickling, so that it
 crosses process boundaries unchanged.
@@ -30,11 +33,14 @@ __all__ = [
     "ExpressionLimitError",
     "ExpressionSyntaxError",
     "ExpressionTypeError",
+    "FencedError",
     "IndexFileError",
+    "OverloadedError",
     "RayPubSubError",
     "RejectedSubscriptionsError",
     "Rejection",
     "SettingError",
+    "StoreError",
     "SubscriptionIdError",
     "TableError",
     "UnknownLevelError",
@@ -205,6 +211,38 @@ class IndexFileError(RayPubSubError):
         self.path = path
         self.reason = reason
         super().__init__(f"{path}: {reason}")
+
+
+class StoreError(RayPubSubError):
+    """The file in which a server keeps its state cannot be opened, read or written. What was being written is not in it."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(f"{path}: {reason}")
+
+
+class FencedError(RayPubSubError):
+    """A later instance has taken over the store (a path, or a role in it). Nothing of the refused write is in it."""
+
+    def __init__(self, store: str, epoch: int, current: int) -> None:
+        self.store = store
+        self.epoch = epoch
+        self.current = current
+        super().__init__(
+            f"{store}: this instance has the epoch {epoch}, but one with the epoch {current} has taken over; "
+            "stop this one, look the actor up again by its name and repeat the request there"
+        )
+
+
+class OverloadedError(RayPubSubError):
+    """Too much is waiting already; nothing was done. Try again after `retry_after` seconds."""
+
+    def __init__(self, what: str, waiting: int, retry_after: float) -> None:
+        self.what = what
+        self.waiting = waiting
+        self.retry_after = retry_after
+        super().__init__(f"{waiting:,} {what} are waiting already; try again in {retry_after:g} s")
 
 
 def shortened(text: str, longest: int = 10 * SHOWN_CHARACTERS) -> str:

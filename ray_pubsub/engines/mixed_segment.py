@@ -26,6 +26,8 @@ def on_common_attributes(table: ClauseTable, most: int) -> NDArray[np.bool_]:
     uses = np.bincount(attribute)
     common = uses * COMMON >= max(1, table.count)
     common[np.argsort(-uses, kind="stable")[most:]] = False
+    if common[uses > 0].all():
+        return np.ones(table.count, dtype=bool)
     offsets = table.offsets[: table.count + 1]
     others = np.concatenate([[0], np.cumsum(~common[attribute])])[offsets]
     found: NDArray[np.bool_] = np.diff(others) == 0

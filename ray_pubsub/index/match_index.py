@@ -239,7 +239,7 @@ class MatchIndex:
         """Writes the index to a file, all or nothing: a crash leaves the old file or the new one."""
         from ray_pubsub.index.storage import save
 
-        save(path, self.engine, self.limits, self._items())
+        save(path, self.engine, self.options, self.limits, self._items())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, engine: str | None = None) -> MatchIndex:
@@ -252,7 +252,8 @@ class MatchIndex:
     def _of(cls, saved: SavedIndex, engine: str | None = None) -> MatchIndex:
         from ray_pubsub.index.storage import ids_and_texts
 
-        index = cls(engine or saved.engine, limits=saved.limits)
+        options = saved.options if engine in (None, saved.engine) else {}
+        index = cls(engine or saved.engine, limits=saved.limits, **options)  # type: ignore[arg-type]
         for section in saved.sections:
             if "text" in section.column_names:
                 index.add_many(*ids_and_texts(section), atomic=True)
@@ -264,7 +265,7 @@ class MatchIndex:
         """Pickles as the bytes of its file, so that an index can be sent to another process."""
         from ray_pubsub.index.storage import dump
 
-        return _unpickled, (dump(self.engine, self.limits, self._items()),)
+        return _unpickled, (dump(self.engine, self.options, self.limits, self._items()),)
 
     def _items(self) -> list[tuple[str | int, int, Source]]:
         with self._writing:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
@@ -40,20 +40,27 @@ CHECKSUM = struct.Struct("<Q")
 LARGEST_HEADER = 1 << 24
 
 
+Items = list[tuple[str | int, int, Source]]
+"""Id, slot and source of every subscription, in the order of adding."""
+Options = Mapping[str, int | bool]
+
+
 @dataclass(frozen=True, slots=True)
 class SavedIndex:
     engine: str
+    options: dict[str, int | bool]
     limits: Limits
     sections: list[Any]
     """Arrow tables in the order the subscriptions were added; one with a column `text` is expressions, else intervals."""
 
 
-def dump(engine: str, limits: Limits, items: list[tuple[str | int, int, Source]]) -> bytes:
+def dump(engine: str, options: Options, limits: Limits, items: Items) -> bytes:
     """The content of the file."""
     sections = [_pack(table) for table in _tables(items)]
     header = msgpack.packb(
         {
             "engine": engine,
+            "options": dict(options),
             "limits": asdict(limits),
             "sections": [(len(section), xxhash.xxh3_64_intdigest(section)) for section in sections],
         }
@@ -62,13 +69,13 @@ def dump(engine: str, limits: Limits, items: list[tuple[str | int, int, Source]]
     return b"".join([start, CHECKSUM.pack(xxhash.xxh3_64_intdigest(start)), *sections])
 
 
-def save(path: str | os.PathLike[str], engine: str, limits: Limits, items: list[tuple[str | int, int, Source]]) -> None:
+def save(path: str | os.PathLike[str], engine: str, options: Options, limits: Limits, items: Items) -> None:
     """Writes beside the target, then renames: no reader ever sees half a file."""
     target = Path(path)
     partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as file:
-            file.write(dump(engine, limits, items))
+            file.write(dump(engine, options, limits, items))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)
@@ -114,10 +121,10 @@ def read(name: str, content: bytes) -> SavedIndex:
         place += length
     if place != len(content):
         raise IndexFileError(name, "has bytes after its end")
-    return SavedIndex(header["engine"], Limits(**header["limits"]), tables)
+    return SavedIndex(header["engine"], header.get("options", {}), Limits(**header["limits"]), tables)
 
 
-def _tables(items: list[tuple[str | int, int, Source]]) -> Iterator[Any]:
+def _tables(items: Items) -> Iterator[Any]:
     """A table for each run of subscriptions that came as expressions, or in one table of intervals."""
     for _, group in groupby(items, key=_run_of):
         run = list(group)

@@ -109,6 +109,8 @@ class Upkeep:
 
     def _sizes(self) -> tuple[list[int], list[int]]:
         snapshot = self._index.snapshot
+        if not snapshot.filtered:
+            return [len(block) for block in snapshot.blocks], [0] * len(snapshot.blocks)
         dead = [int((snapshot.died[block.owners] <= snapshot.version).sum()) for block in snapshot.blocks]
         return [len(block) for block in snapshot.blocks], dead
 

@@ -9,6 +9,7 @@ from ray_pubsub.kernels.compiled import compiled, inlined
 __all__ = ["expand_groups", "group_equal"]
 
 FRACTION = 2.0**52
+ODD, LARGE_ODD = 0x2545F4914F6CDD1D, 0x5851F42D4C957F2D
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -32,10 +33,10 @@ def group_equal(
         start, end = offsets[clause], offsets[clause + 1]
         state = np.uint64(end - start)
         for test in range(start, end):
-            state = mixed(state, attribute[test] * 8 + kind[test] * 2 + form[test])
-            state = mixed(state, low[test])
-            state = mixed(state, high[test] + low_side[test] * 3 + high_side[test])
-            state = mixed(state, np.int64(low_rest[test] * FRACTION) + 3 * np.int64(high_rest[test] * FRACTION))
+            words = np.int64(low[test]) * ODD + np.int64(high[test])
+            small = (np.int64(attribute[test]) << 6) + (kind[test] << 4) + (low_side[test] << 2) + high_side[test]
+            rests = np.int64(low_rest[test] * FRACTION) + 3 * np.int64(high_rest[test] * FRACTION)
+            state = mixed(state, words + small * LARGE_ODD + rests * ODD)
         place = (state ^ (state >> np.uint64(32))) & mask
         while True:
             other = table[place]

@@ -18,11 +18,16 @@ EXAMPLES: list[errors.RayPubSubError] = [
     errors.ExpressionLimitError("leaves", 1, 2),
     errors.SubscriptionIdError(None),
     errors.UnknownSubscriptionError("s"),
+    errors.UnknownLevelError("urgent", ("low", "high")),
+    errors.UnknownRuleError("r"),
     errors.RejectedSubscriptionsError([errors.Rejection(0, "s", errors.SubscriptionIdError(None))]),
     errors.EventError("x", "no reason", 3),
     errors.TableError("id", "missing"),
     errors.SettingError("engine", "unknown"),
     errors.IndexFileError("file", "cut short"),
+    errors.StoreError("file", "the disk is full"),
+    errors.FencedError("file", 1, 2),
+    errors.OverloadedError("writes", 1000, 0.5),
 ]
 
 
@@ -34,7 +39,15 @@ def error_classes() -> dict[str, type[errors.RayPubSubError]]:
 
 
 def test_public_names() -> None:
-    assert ray_pubsub.__all__ == ["AddReport", "Limits", "MatchBatch", "MatchIndex", "RayPubSubError", "errors"]
+    assert ray_pubsub.__all__ == [
+        "AddReport",
+        "Limits",
+        "MatchBatch",
+        "MatchIndex",
+        "PriorityRules",
+        "RayPubSubError",
+        "errors",
+    ]
     assert [name for name in ray_pubsub.__all__ if not hasattr(ray_pubsub, name)] == []
 
 
@@ -43,7 +56,7 @@ def test_every_public_name_is_explained() -> None:
 
 
 def test_every_public_method_is_explained() -> None:
-    for kind in (ray_pubsub.MatchIndex, ray_pubsub.MatchBatch):
+    for kind in (ray_pubsub.MatchIndex, ray_pubsub.MatchBatch, ray_pubsub.PriorityRules):
         methods = inspect.getmembers(kind, inspect.isfunction)
         assert [name for name, method in methods if not name.startswith("_") and not method.__doc__] == []
 

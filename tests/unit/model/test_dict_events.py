@@ -383,3 +383,37 @@ def test_read_events_passes_a_batch_through() -> None:
 def test_read_events_of_something_else(events: Any) -> None:
     with pytest.raises(EventError, match="events are a list of dicts"):
         read_events(events)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        {"a": 1},
+        {"a": 2**63 - 1, "b": -(2**63), "c": 2.5, "d": -0.25, "e": 1e300, "f": -1e300, "g": 0.0, "h": -0.0, "i": 3.0},
+        {"s": "x", "t": "", "b": True, "n": None, "deep": {"er": "x", "x": 7}},
+        {
+            "when": datetime.datetime(2024, 5, 6, 7, 8, 9, 10, tzinfo=UTC),
+            "v": False,
+            "a": np.float32(1.5),
+            "i": np.int8(-3),
+        },
+    ],
+)
+def test_an_event_alone_is_what_it_is_among_others(event: dict[str, Any]) -> None:
+    """One event is read on a way of its own."""
+    alone, among = from_dicts([event]), from_dicts([event, event])
+    assert alone.rows() == among.rows()[:1]
+    assert alone.layout() == among.layout()
+    assert (alone.size, alone.ids.tolist(), alone.positions, alone.errors) == (1, [0], None, [])
+    ready, joined = alone.cells(), EventBatch(1, alone.lanes, alone.input_ids).cells()
+    for name in ("offsets", "rows", "whole", "rest"):
+        assert getattr(ready, name).dtype == getattr(joined, name).dtype
+        assert getattr(ready, name).tolist() == getattr(joined, name).tolist()
+
+
+def test_a_bad_event_alone() -> None:
+    batch = from_dicts([{"a": object()}])
+    assert (batch.size, batch.lanes, batch.input_size, [error.position for error in batch.errors]) == (0, [], 1, [0])
+    assert batch.positions is not None
+    assert batch.positions.tolist() == []

@@ -1,0 +1,6 @@
+"""Priorities: rules with levels, instantiated offline as signatures in Bloom filters, so that an event's level is a lookup."""
+
+from ray_pubsub.priority.discretizer import Bins, Categories, Function, Quantiles, Steps
+from ray_pubsub.priority.rules import PriorityRules
+
+__all__ = ["Bins", "Categories", "Function", "PriorityRules", "Quantiles", "Steps"]

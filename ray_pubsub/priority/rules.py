@@ -1,0 +1,378 @@
+"""PriorityRules: rules by id and level, and the highest level whose rules match an event (papers/priority: "summary instance")."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.errors import (
+    EventError,
+    RayPubSubError,
+    RejectedSubscriptionsError,
+    Rejection,
+    SettingError,
+    UnknownRuleError,
+)
+from ray_pubsub.index.catalogue import check_id
+from ray_pubsub.index.match_index import AddReport
+from ray_pubsub.language.shapes import ShapeCache
+from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.events import read_events
+from ray_pubsub.priority.arguments import checked_count, checked_discretizers, checked_rate, listed
+from ray_pubsub.priority.cache import NO_LINES, SignatureCache
+from ray_pubsub.priority.confirmation import RuleIndexes, Snapshot, Source, matched
+from ray_pubsub.priority.discretizer import Discretizer
+from ray_pubsub.priority.levels import Levels
+from ray_pubsub.priority.report import Measurement, PriorityBatch, PriorityExplanation
+from ray_pubsub.priority.rule_book import RuleBook
+from ray_pubsub.priority.selection import select_events
+from ray_pubsub.priority.upkeep import RuleKeeper
+from ray_pubsub.settings import Limits
+
+__all__ = ["PriorityRules"]
+
+MOST_SIGNATURES = 1 << 24
+READS_BEFORE_WAITING = 8
+"""A reader whose snapshot was overtaken tries again; after so many times it holds the writers up for one read."""
+
+
+class PriorityRules:
+    """Rules with levels, and the answer to "what is this event's priority?".
+
+    >>> rules = PriorityRules(levels=["low", "normal", "high", "critical"])
+    >>> rules.add("r1", "critical", "temperature > 60 and site in ('A', 'B')")
+    >>> rules.priority({"temperature": 75, "site": "A"})
+    'critical'
+    >>> rules.priority({"temperature": 20, "site": "A"})
+    'low'
+
+    An event is put into bins and looked up in one Bloom filter per level, which costs the same for a hundred rules as for a million. The
+    filters never miss a rule. With `confirm=True` a match index confirms what they say, so the answer is exact; with `confirm=False` an
+    event may get a level too high, at the rate `false_positive_rate` for the filters plus what the bins bring (`measure` tells).
+
+    Safe to use from several threads. Every change is atomic: an event gets the answer from before it or from after it.
+    """
+
+    def __init__(
+        self,
+        levels: Sequence[str],
+        *,
+        confirm: bool = True,
+        false_positive_rate: float = 0.01,
+        signatures: int = 1 << 22,
+        discretizers: Mapping[str, Discretizer] | None = None,
+        cache: int = 1 << 16,
+        limits: Limits | None = None,
+    ) -> None:
+        """`levels`: lowest first; the first is what an event has that no rule matches.
+        `false_positive_rate`: of all filters together, for an event that matches no rule.
+        `signatures`: the most that the rules of one set of attributes may have; more is finer and larger.
+        `discretizers`: attribute → how its values are put into bins, where the rules' operands are not to decide.
+        `cache`: how many signatures' answers are remembered."""
+        self._levels = Levels(levels)
+        self.confirm = bool(confirm)
+        self.false_positive_rate = checked_rate(false_positive_rate)
+        self.signatures = checked_count("signatures", signatures, 1 << 12, MOST_SIGNATURES)
+        self.discretizers = checked_discretizers(discretizers)
+        self.limits = limits or Limits()
+        if not isinstance(self.limits, Limits):
+            raise SettingError("limits", f"must be a ray_pubsub.Limits, not {type(limits).__name__}")
+        self.cache_entries = checked_count("cache", cache, 0, MOST_SIGNATURES)
+        self._cache = SignatureCache(self.cache_entries)
+        self._shapes = ShapeCache(self.limits)
+        self._writing = threading.RLock()
+        self._counting = threading.Lock()
+        self._sure = self._asked = self._refuted = self._events = 0
+        self._keeper = RuleKeeper(
+            self.limits,
+            len(self._levels),
+            confirm=self.confirm,
+            discretizers=self.discretizers,
+            signatures=self.signatures,
+            rate=self.false_positive_rate,
+        )
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels' names, lowest first."""
+        return self._levels.names
+
+    @property
+    def _book(self) -> RuleBook:
+        return self._keeper.book
+
+    def __len__(self) -> int:
+        return len(self._book.number_of)
+
+    def __contains__(self, id: object) -> bool:
+        return type(id) in (str, int) and id in self._book.number_of
+
+    def __iter__(self) -> Iterator[str | int]:
+        """The rules' ids, in the order they were added."""
+        return iter(list(self._book.number_of))
+
+    def __repr__(self) -> str:
+        return f"PriorityRules({len(self):,} rules, levels={list(self.levels)!r}, confirm={self.confirm})"
+
+    # ------------------------------------------------------------------------------------------------------------ changes
+
+    def add(self, id: str | int, level: str, expression: str) -> None:
+        """Adds a rule; one with the same id is replaced. Raises UnknownLevelError or an ExpressionError."""
+        check_id(id)
+        number = self._levels.number(level)
+        self._put([id], [number], [self._shapes.parse(expression)])
+
+    def add_many(
+        self, ids: Iterable[str | int], levels: Iterable[str], expressions: Iterable[str], *, atomic: bool = False
+    ) -> AddReport:
+        """Adds many at once. The bad ones are in the report and the good ones are added; with `atomic=True` a single bad one raises
+        RejectedSubscriptionsError, which lists all of them, and nothing is added."""
+        columns = [listed(*each) for each in (("ids", ids), ("levels", levels), ("expressions", expressions))]
+        if len({len(column) for column in columns}) > 1:
+            raise SettingError(
+                "add_many", f"{len(columns[0])} ids, {len(columns[1])} levels and {len(columns[2])} expressions"
+            )
+        good: list[str | int] = []
+        numbers: list[int] = []
+        sources: list[Source] = []
+        rejections: list[Rejection] = []
+        for position, (identity, level, text) in enumerate(zip(*columns, strict=True)):
+            try:
+                check_id(identity)
+                number, source = self._levels.number(level), self._shapes.parse(text)
+            except RayPubSubError as error:
+                rejections.append(Rejection(position, identity, error))
+                continue
+            good.append(identity)
+            numbers.append(number)
+            sources.append(source)
+        if atomic and rejections:
+            raise RejectedSubscriptionsError(rejections)
+        self._put(good, numbers, sources)
+        return AddReport(len(set(good)), rejections)
+
+    def add_predicates(self, table: Any, *, atomic: bool = False) -> AddReport:
+        """Adds rules given as intervals: a row each, with the columns id, level, attribute, low, high and optionally low_closed,
+        high_closed (closed unless said otherwise; a null bound is none). Rows of one id and attribute are alternatives; different
+        attributes must all hold. A million rules take seconds."""
+        from ray_pubsub.priority.rule_table import read_rules
+
+        read = read_rules(table, self._levels)
+        if atomic and read.rejections:
+            raise RejectedSubscriptionsError(read.rejections)
+        written = [self._shapes.parse(text) for _, _, text in read.written]
+        assert read.table is not None
+        with self._writing:
+            read.table.first_number = self._book.count
+            ids = [*read.ids, *[identity for identity, _, _ in read.written]]
+            levels = np.concatenate([read.levels, np.array([level for _, level, _ in read.written], dtype=np.uint8)])
+            sources: list[Source] = [read.table] * len(read.ids)
+            self._put(ids, levels, [*sources, *written])
+        return AddReport(len(ids), read.rejections)
+
+    def remove(self, id: str | int) -> bool:
+        """Removes a rule; False if there was none."""
+        return self.remove_many([id]) == 1
+
+    def remove_many(self, ids: Iterable[str | int]) -> int:
+        """Removes rules at once; the number that were there."""
+        ids = list(ids)
+        for identity in ids:
+            check_id(identity)
+        with self._writing:
+            removed = self._book.remove(ids)
+            if removed:
+                self._keeper.change([], removed)
+        return len(removed)
+
+    def rebuild(self) -> None:
+        """Chooses the bins anew for the rules there are now. It happens by itself as rules are added; until then, rules added one by one
+        are put into the bins there are, which may bring false positives to filter or to confirm."""
+        with self._writing:
+            self._keeper.rebuild()
+
+    def _put(self, ids: Sequence[str | int], levels: Any, sources: Sequence[Source]) -> None:
+        with self._writing:
+            if ids:
+                self._keeper.change(*self._book.add(ids, levels, sources))
+
+    # ------------------------------------------------------------------------------------------------------------ answers
+
+    def priority(self, event: Mapping[str, Any]) -> str:
+        """The level of one event. Raises EventError."""
+        return self.levels[int(self._determined(_one_event(event))[0][0])]
+
+    def priorities(self, events: Any) -> list[str]:
+        """The level of each event: a list of dicts, a pyarrow Table or RecordBatch, or a pandas DataFrame. A bad event has the default
+        level; `levels_of` says which were bad, and why."""
+        return self.levels_of(events).to_list()
+
+    def levels_of(self, events: Any, *, event_id: str | None = None) -> PriorityBatch:
+        """The levels of a batch as numbers in a column, 0 for the default. `event_id` names the attribute that holds the events' ids."""
+        batch = read_events(events, event_id)
+        found, _ = self._determined(batch)
+        if batch.positions is not None:
+            levels = np.zeros(batch.input_size, dtype=np.uint8)
+            levels[batch.positions] = found
+            found = levels
+        return PriorityBatch(found, self.levels, batch.input_ids, batch.errors)
+
+    def _determined(self, batch: EventBatch) -> tuple[NDArray[np.uint8], Snapshot]:
+        for _ in range(READS_BEFORE_WAITING):
+            found = self._attempt(batch)
+            if found is not None:
+                return found
+        with self._writing:
+            found = self._attempt(batch)
+            assert found is not None
+            return found
+
+    def _attempt(self, batch: EventBatch) -> tuple[NDArray[np.uint8], Snapshot] | None:
+        """The levels at the present version; None if the rules changed too much meanwhile."""
+        keeper = self._keeper
+        snapshot = keeper.snapshot
+        masks, levels = self._looked_up(batch, snapshot)
+        if keeper.snapshot is not snapshot:  # signatures may have been taken out while they were looked up
+            return None
+        if snapshot.exact_rules:
+            rows, numbers = matched(keeper.indexes.exact, select_events(batch, np.arange(batch.size)), snapshot)
+            np.maximum.at(levels, rows, snapshot.level_of[numbers])
+        if masks is not None:
+            if self.confirm:
+                self._confirm(batch, masks, levels, snapshot, keeper.indexes)
+            else:  # one bit at most: its place is the exponent
+                np.maximum(levels, np.frexp(masks.astype(np.float64))[1].astype(np.uint8), out=levels)
+        if keeper.purged > snapshot.version:  # rules that this version sees may be gone from the indexes
+            return None
+        with self._counting:
+            self._events += batch.size
+        return levels, snapshot
+
+    def _looked_up(self, batch: EventBatch, snapshot: Snapshot) -> tuple[NDArray[np.uint64] | None, NDArray[np.uint8]]:
+        """What the filters say, and the levels that are sure without asking any further."""
+        determination = snapshot.determination
+        if not determination.has_instances or not batch.size:
+            return None, np.zeros(batch.size, dtype=np.uint8)
+        bins = determination.discretization.bins(batch)
+        lines = self._cache.borrow(bins.shape[1], batch.size)
+        hits = 0
+        try:
+            chosen = NO_LINES if lines is None else lines
+            masks, hits = determination.masks(bins, not self.confirm, snapshot.version, chosen)
+        finally:
+            if lines is not None:
+                self._cache.give_back(batch.size, hits)
+        return masks, determination.sure_levels(bins, masks)
+
+    def _confirm(
+        self,
+        batch: EventBatch,
+        masks: NDArray[np.uint64],
+        levels: NDArray[np.uint8],
+        snapshot: Snapshot,
+        indexes: RuleIndexes,
+    ) -> None:
+        """From the highest level down: an event that a filter admits and no rule of the level matches goes on to the next lower, and is
+        done at the level that is sure."""
+        asked = refuted = 0
+        sure = int(np.count_nonzero(levels))
+        union = int(np.bitwise_or.reduce(masks))
+        for level in range(len(self._levels) - 1, 0, -1):
+            if not union >> (level - 1) & 1:
+                continue
+            said = (masks >> np.uint64(level - 1)) & np.uint64(1) != 0
+            rows = np.flatnonzero(said & (levels < level))
+            if len(rows):
+                places, _ = matched(indexes.of_level(level), select_events(batch, rows), snapshot)
+                confirmed = np.unique(places)
+                levels[rows[confirmed]] = level
+                asked += len(rows)
+                refuted += len(rows) - len(confirmed)
+        with self._counting:
+            self._sure += sure
+            self._asked += asked
+            self._refuted += refuted
+
+    # -------------------------------------------------------------------------------------------------------- explanations
+
+    def level(self, id: str | int) -> str:
+        """The level of a rule."""
+        return self.levels[int(self._book.level_of[self._number(id)])]
+
+    def expression(self, id: str | int) -> str:
+        """The text of a rule, as it was given; for one from `add_predicates`, as it would be written."""
+        with self._writing:
+            number = self._number(id)
+            return self._book.source(number).text_at(number)
+
+    def _number(self, id: str | int) -> int:
+        number = self._book.number_of.get(id) if type(id) in (str, int) else None
+        if number is None:
+            raise UnknownRuleError(id)
+        return number
+
+    def explain(self, event: Mapping[str, Any]) -> PriorityExplanation:
+        """Which rules give this event its priority, and by which signatures; print it to read it. Raises EventError."""
+        from ray_pubsub.priority.examination import explain_event
+
+        batch = _one_event(event)
+        with self._writing:
+            level = int(self._determined(batch)[0][0])
+            return explain_event(self._keeper, self._levels, batch, level)
+
+    def measure(self, events: Any) -> Measurement:
+        """The filters' answers for these events beside the exact ones: how many are too high, and whether the filters or the bins are
+        the reason. With `confirm=False` the first call builds match indexes of all rules."""
+        from ray_pubsub.priority.examination import measure_events
+
+        with self._writing:
+            return measure_events(self._keeper, read_events(events))
+
+    def stats(self) -> dict[str, Any]:
+        """What there is and what it did: rules, vectors and their bins, filters, cache, confirmation, bytes."""
+        from ray_pubsub.priority.statistics import statistics_of
+
+        with self._writing, self._counting:
+            counted = {"events": self._events, "sure": self._sure, "asked": self._asked, "refuted": self._refuted}
+            return statistics_of(self._keeper, self._levels, self._cache, counted)
+
+    # --------------------------------------------------------------------------------------------------------------- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the rules to a file, all or nothing: a crash leaves the old file or the new one."""
+        from ray_pubsub.priority.rule_files import save
+
+        with self._writing:
+            save(path, self)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, discretizers: Mapping[str, Discretizer] | None = None
+    ) -> PriorityRules:
+        """The rules of a file that `save` wrote. A discretizer that is a function is not in the file: give it again. Raises
+        IndexFileError."""
+        from ray_pubsub.priority.rule_files import load
+
+        return load(path, discretizers or {})
+
+    def __reduce__(self) -> Any:
+        """Pickles as the bytes of its file and its discretizers, so that rules can be sent to another process."""
+        from ray_pubsub.priority.rule_files import dump, unpickled
+
+        with self._writing:
+            return unpickled, (dump(self), self.discretizers)
+
+
+def _one_event(event: Mapping[str, Any]) -> EventBatch:
+    if not isinstance(event, Mapping):
+        raise EventError(None, f"an event is a dict, not {type(event).__name__}")
+    batch = read_events(event)
+    if batch.errors:
+        error = batch.errors[0]
+        raise type(error)(error.attribute, error.reason)
+    return batch
