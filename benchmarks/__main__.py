@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-NAMES = ["conjunctive_forms", "delivery", "ingest", "many_patterns", "matching", "priorities"]
+NAMES = ["conjunctive_forms", "delivery", "ingest", "mailboxes", "many_patterns", "matching", "priorities"]
 
 
 def main() -> None:

@@ -100,7 +100,7 @@ class ExpressionLimitError(ExpressionError):
         self.allowed = allowed
         self.found = found
         super().__init__(
-            f"the expression has a {limit.replace('_', ' ')} of {found:,}, the limit is {allowed:,}; "
+            f"the expression's {limit.replace('_', ' ')}: {found:,}, the limit is {allowed:,}; "
             f"split the subscription or raise Limits.{limit}"
         )
 

@@ -14,6 +14,8 @@ from ray_pubsub.delivery.run import Run
 
 __all__ = ["Line"]
 
+_EMPTY: deque[Waiting | Run] = deque()  # of every line nothing was put in: a deque of one's own takes 760 bytes at once
+
 
 class Line:
     """A deque of the entries that were never taken, and before it a heap of those that were and came back.
@@ -27,7 +29,7 @@ class Line:
     __slots__ = ("_fresh", "_latest_due", "_returned", "_returned_orders", "_runs", "_sorted_by_due", "_within_runs")
 
     def __init__(self) -> None:
-        self._fresh: deque[Waiting | Run] = deque()
+        self._fresh: deque[Waiting | Run] = _EMPTY
         self._runs = 0
         self._within_runs = 0  # entries of runs, beyond one for each
         self._returned: list[Waiting] = []
@@ -51,7 +53,7 @@ class Line:
 
     def append(self, entry: Waiting) -> None:
         if not self._fresh:
-            self._sorted_by_due, self._latest_due = True, -inf
+            self._begin()
         if entry[DUE] < self._latest_due:
             self._sorted_by_due = False
         else:
@@ -61,18 +63,18 @@ class Line:
     def extend(self, entries: Sequence[Waiting]) -> None:
         dues = list(map(due_of, entries))
         if not self._fresh:
-            self._sorted_by_due, self._latest_due = True, -inf
+            self._begin()
         if dues[0] < self._latest_due or any(map(lt, dues[1:], dues)):
             self._sorted_by_due = False
         self._latest_due = max(self._latest_due, dues[-1])
         self._fresh.extend(entries)
 
-    def append_run(self, run: Run) -> None:
+    def append_run(self, run: Run, due: float) -> None:
+        """A run of at least one entry, with its due time."""
         self._within_runs += len(run) - 1
         self._runs += 1
         if not self._fresh:
-            self._sorted_by_due, self._latest_due = True, -inf
-        due = run[DUE]
+            self._begin()
         if due < self._latest_due:
             self._sorted_by_due = False
         else:
@@ -138,6 +140,11 @@ class Line:
         if not self._runs:
             return sum(map(lt, map(due_of, self), repeat(now)))
         return sum(len(each) if isinstance(each, Run) else 1 for each in self if each[DUE] < now)
+
+    def _begin(self) -> None:
+        self._sorted_by_due, self._latest_due = True, -inf
+        if self._fresh is _EMPTY:
+            self._fresh = deque()
 
     def _pop_head(self, count: float = inf) -> list[Waiting]:
         """The first entry or, of a run, up to `count` of its entries: they are alike in all that a caller looks at."""

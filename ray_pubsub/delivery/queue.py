@@ -152,34 +152,39 @@ class PriorityQueue:
 
         `regardless` of the bounds: for what was admitted before, as `requeue` does it.
         """
-        runs = [run for run in runs if len(run[1])]
         count = total = 0
         for level, items, sizes in runs:
             entry_level(level, len(self.levels))
-            count += len(items)
+            length = len(items)
+            count += length
             if isinstance(sizes, int):
-                total += entry_size(sizes) * len(items)
-            elif len(sizes) == len(items):
+                total += entry_size(sizes) * length
+            elif len(sizes) != length:
+                raise SettingError("sizes", f"there are {len(sizes):,} for {length:,} items")
+            elif length:
                 entry_size(min(sizes))
                 total += sum(sizes)
-            else:
-                raise SettingError("sizes", f"there are {len(sizes):,} for {len(items):,} items")
         with self._lock:
             now = self._now()
-            if self._overfull(count, total) and not regardless:
+            if not regardless and self._overfull(count, total):
                 return self._put(batch_of_runs(runs, enqueued, self._deadlines, now), now)
+            time = now if enqueued is None else entry_times(0, enqueued, None, self._deadlines, now)[0]
             for level, items, sizes in runs:
-                time, due = entry_times(level, enqueued, None, self._deadlines, now)
-                if len(items) == 1:
+                length, due, order = len(items), time + self._deadlines[level], self._next_order
+                if length == 1:
                     size = sizes if isinstance(sizes, int) else sizes[0]
-                    self._lines[level].append((self._next_order, time, due, size, level, items[0]))
-                else:
-                    self._lines[level].append_run(Run(self._next_order, time, due, sizes, level, items))
-                self._counts[level].put += len(items)
-                self._next_order += len(items)
+                    self._lines[level].append((order, time, due, size, level, items[0]))
+                elif length:
+                    self._lines[level].append_run(Run(order, time, due, sizes, level, items), due)
+                self._counts[level].put += length
+                self._next_order = order + length
             self._waiting += count
             self._bytes += total
             return Admission(count, (), ())
+
+    def has_room(self, count: int, size: int) -> bool:
+        """Whether so many items, together of this size, would enter now without anything leaving."""
+        return not self._overfull(count, size)
 
     def refused(self, sizes: Sequence[int] | int, count: int) -> Sequence[int]:
         """Positions of those among `count` items of these sizes that would be rejected if they were put now."""

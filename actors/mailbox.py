@@ -1,0 +1,339 @@
+"""One subscriber's deliveries: waiting by priority, in flight, delayed, dead. Knows them by sequence number only, and touches no disk."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, NamedTuple
+
+from actors.delivery_message import Receipt, StaleReason
+from actors.mailbox_settings import MailboxSettings
+from actors.mailbox_stats import MailboxStats
+from actors.timers import Timers
+from ray_pubsub.delivery.entries import Delivery
+from ray_pubsub.delivery.queue import PriorityQueue
+
+__all__ = ["Dead", "Flight", "Mailbox", "MailboxRun", "Swept"]
+
+MailboxRun = tuple[int, Sequence[int], Sequence[int] | int]
+"""A level, sequence numbers, and their sizes or the one size of each."""
+
+
+class Flight(NamedTuple):
+    """A delivery that was handed out."""
+
+    delivery: Delivery
+    lease: int
+    attempt: int
+    until: float
+
+    @property
+    def sequence(self) -> int:
+        sequence: int = self.delivery.item
+        return sequence
+
+
+class Dead(NamedTuple):
+    sequence: int
+    level: int
+    size: int
+    enqueued: float
+    attempts: int
+    reason: str
+    died: float
+
+
+@dataclass(slots=True)
+class Swept:
+    """What the passing of time or a refusal did to deliveries, for those who keep them: which failed and how often they were tried, which
+    died, which are gone."""
+
+    failed: dict[int, int]
+    died: list[Dead]
+    gone: list[int]
+
+    def __bool__(self) -> bool:
+        return bool(self.failed or self.died or self.gone)
+
+
+class Mailbox:
+    """Not safe for threads: `Mailboxes` has the lock.
+
+    A receipt holds until its delivery is handed out again, refused or dead: an acknowledgement that comes after the visibility
+    timeout, but before anybody else was given the delivery, is still good.
+    """
+
+    def __init__(self, settings: MailboxSettings, clock: Callable[[], float]) -> None:
+        self._settings = settings
+        self._drops = settings.overflow in ("drop-oldest", "drop-lowest")
+        self._queue = PriorityQueue(
+            settings.levels,
+            deadlines=settings.deadlines,
+            policy=settings.policy,
+            capacity=settings.capacity,
+            capacity_bytes=settings.capacity_bytes,
+            overflow=settings.overflow if settings.overflow != "dead-letter" else "reject",
+            expired=settings.expired,
+            clock=clock,
+        )
+        self._limit = settings.delivery_limit or inf
+        self._in_flight: dict[int, Flight] = {}
+        self._timed_out: dict[int, Flight] = {}  # wait again, their receipts still good
+        self._delayed: dict[int, Flight] = {}
+        self._attempts: dict[int, int] = {}  # of those that failed
+        self._dead: OrderedDict[int, Dead] = OrderedDict()  # oldest first
+        self._timers = Timers()
+        self._delivered = self._acked = self._dropped = self._expired = self._redeliveries = self._stale = 0
+        self.rejected = self.duplicates = 0
+
+    # What comes in
+
+    def has_room(self, count: int, size: int) -> bool:
+        """Whether so many deliveries, together of this size, fit."""
+        return self._queue.has_room(count, size)
+
+    def refused(self, sizes: Sequence[int] | int, count: int) -> Sequence[int]:
+        """Positions of those that do not fit."""
+        return self._queue.refused(sizes, count)
+
+    def enter(self, runs: Sequence[MailboxRun], enqueued: float | None, admitted: bool = False) -> list[int]:
+        """All enter; returns what left for them. With `admitted` nothing does: they were here before."""
+        self._delivered += sum(len(sequence) for _, sequence, _ in runs)
+        # Those who reject have asked before; what came back since then does not push out what was promised a place.
+        admission = self._queue.put_runs(runs, enqueued=enqueued, regardless=admitted or not self._drops)
+        lost = [entry.item for entry in admission.lost]
+        self._count_lost(admission.lost)
+        return lost
+
+    def bury(self, dead: Dead) -> list[int]:
+        """One that never waited becomes a dead letter; returns what is gone for it."""
+        self._delivered += 1
+        return self._bury([dead])
+
+    def remember(self, sequence: int, attempts: int) -> None:
+        """It had failed so often before a restart."""
+        self._attempts[sequence] = attempts
+
+    # What goes out
+
+    def hand_out(self, limit: int, lease: int, until: float) -> tuple[list[Flight], list[int]]:
+        """Up to `limit` by priority, and those that had expired."""
+        room = self._settings.in_flight_limit - len(self._in_flight) - len(self._delayed)
+        taken = self._queue.take(max(min(limit, room), 0))
+        self._count_lost(taken.lost)
+        if not taken.deliveries:
+            return [], [entry.item for entry in taken.lost]
+        attempts = self._attempts
+        if attempts:
+            flights = [Flight(each, lease, attempts.get(each.item, 0) + 1, until) for each in taken.deliveries]
+            for flight in flights:
+                if flight.attempt > 1:
+                    self._redeliveries += 1
+                    self._timed_out.pop(flight.sequence, None)
+        else:
+            flights = [Flight(each, lease, 1, until) for each in taken.deliveries]
+        self._in_flight.update((flight.delivery.item, flight) for flight in flights)
+        self._time(until, [flight.delivery.item for flight in flights])
+        return flights, [entry.item for entry in taken.lost]
+
+    def sweep(self, now: float) -> Swept:
+        """Those whose time is over wait again, or die."""
+        swept = Swept({}, [], [])
+        for until, numbers in self._timers.ended(now):
+            back: list[Flight] = []
+            for number in numbers:
+                flight = self._in_flight.get(number)
+                if flight is not None and flight.until == until:
+                    del self._in_flight[number]
+                    if self._may_try_again(flight, "timed out", now, swept):
+                        self._timed_out[number] = flight
+                        back.append(flight)
+                elif (flight := self._delayed.get(number)) is not None and flight.until == until:
+                    del self._delayed[number]
+                    back.append(flight)
+            self._queue.requeue(flight.delivery for flight in back)
+        return swept
+
+    @property
+    def next_sweep(self) -> float:
+        return self._timers.next_end
+
+    def ack(self, receipts: Iterable[Receipt]) -> tuple[list[int], list[int], list[int]]:
+        """Sequence numbers settled; those of them that had failed before; positions of the stale."""
+        settled: list[int] = []
+        had_failed: list[int] = []
+        stale: list[int] = []
+        for position, receipt in enumerate(receipts):
+            number = receipt.sequence
+            flight = self._in_flight.get(number)
+            if flight is not None and flight.lease == receipt.lease:
+                del self._in_flight[number]
+            else:
+                flight = self._timed_out.get(number)
+                if flight is None or flight.lease != receipt.lease or not self._queue.withdraw(flight.delivery):
+                    stale.append(position)
+                    continue
+                del self._timed_out[number]
+            settled.append(number)
+            if self._attempts.pop(number, 0):
+                had_failed.append(number)
+        self._acked += len(settled)
+        self._stale += len(stale)
+        return settled, had_failed, stale
+
+    def nack(self, receipts: Iterable[Receipt], delay: float, now: float, reason: str) -> tuple[list[int], Swept]:
+        """Positions of the stale. The others wait again, after the delay, or die."""
+        swept = Swept({}, [], [])
+        flights, stale = self._pulled(receipts)
+        back = [flight for flight in flights if self._may_try_again(flight, reason, now, swept)]
+        if delay == 0:
+            self._queue.requeue(flight.delivery for flight in back)
+        else:
+            for flight in back:
+                self._delayed[flight.sequence] = flight._replace(until=now + delay)
+            self._time(now + delay, [flight.sequence for flight in back])
+        return stale, swept
+
+    def release(self, receipts: Iterable[Receipt]) -> list[int]:
+        """As if they had not been handed out; positions of the stale."""
+        flights, stale = self._pulled(receipts)
+        self._queue.requeue(flight.delivery for flight in flights)
+        return stale
+
+    def extend(self, receipts: Iterable[Receipt], until: float) -> list[int]:
+        """Positions of the stale; the others are in flight until then."""
+        stale: list[int] = []
+        extended: list[int] = []
+        for position, receipt in enumerate(receipts):
+            flight = self._in_flight.get(receipt.sequence)
+            if flight is None or flight.lease != receipt.lease:
+                stale.append(position)
+            else:
+                self._in_flight[receipt.sequence] = flight._replace(until=until)
+                extended.append(receipt.sequence)
+        self._time(until, extended)
+        self._stale += len(stale)
+        return stale
+
+    def why_stale(self, sequence: int, is_live: bool) -> StaleReason:
+        if sequence in self._dead:
+            return "dead"
+        return "redelivered" if is_live else "settled"
+
+    # Dead letters
+
+    def dead_letters(self, limit: int | None) -> list[Dead]:
+        """Oldest first."""
+        letters = list(self._dead.values())
+        return letters if limit is None else letters[:limit]
+
+    def redrive(self, sequence: Iterable[int] | None) -> list[int]:
+        """These, or all, wait again as if new, as far as there is room; returns which."""
+        chosen = (
+            list(self._dead)
+            if sequence is None
+            else [number for number in dict.fromkeys(sequence) if number in self._dead]
+        )
+        refused = set(self._queue.refused([self._dead[number].size for number in chosen], len(chosen)))
+        revived = [number for position, number in enumerate(chosen) if position not in refused]
+        for number in revived:
+            dead = self._dead.pop(number)
+            self._queue.put_runs([(dead.level, (number,), dead.size)], regardless=True)
+        return revived
+
+    def purge_dead(self, sequence: Iterable[int] | None) -> list[int]:
+        chosen = (
+            list(self._dead)
+            if sequence is None
+            else [number for number in dict.fromkeys(sequence) if number in self._dead]
+        )
+        for number in chosen:
+            del self._dead[number]
+        self._dropped += len(chosen)
+        return chosen
+
+    def everything(self) -> list[int]:
+        """All that is here, for the end of this mailbox."""
+        taken = self._queue.take(len(self._queue))
+        waiting = [delivery.item for delivery in taken.deliveries] + [entry.item for entry in taken.lost]
+        return [*waiting, *self._in_flight, *self._delayed, *self._dead]
+
+    # Looking in
+
+    def __len__(self) -> int:
+        """How many wait, those delayed not counted."""
+        return len(self._queue)
+
+    def stats(self, subscriber: str | int, code: int | None) -> MailboxStats:
+        levels = self._queue.stats()
+        waits = [level.oldest_wait for level in levels if level.oldest_wait is not None]
+        return MailboxStats(
+            subscriber=subscriber,
+            subscriber_code=code,
+            delivered=self._delivered,
+            acked=self._acked,
+            waiting=len(self._queue) + len(self._delayed),
+            delayed=len(self._delayed),
+            waiting_bytes=self._queue.waiting_bytes,
+            in_flight=len(self._in_flight),
+            dead=len(self._dead),
+            dropped=self._dropped,
+            expired=self._expired,
+            rejected=self.rejected,
+            redeliveries=self._redeliveries,
+            duplicates=self.duplicates,
+            stale=self._stale,
+            oldest_wait=max(waits, default=None),
+            on_time={level.level: level.edor for level in levels},
+        )
+
+    def _pulled(self, receipts: Iterable[Receipt]) -> tuple[list[Flight], list[int]]:
+        """Flights of receipts that hold, in flight no more; positions of the stale."""
+        flights: list[Flight] = []
+        stale: list[int] = []
+        for position, receipt in enumerate(receipts):
+            flight = self._in_flight.get(receipt.sequence)
+            if flight is None or flight.lease != receipt.lease:
+                stale.append(position)
+            else:
+                flights.append(self._in_flight.pop(receipt.sequence))
+        self._stale += len(stale)
+        return flights, stale
+
+    def _may_try_again(self, flight: Flight, reason: str, now: float, swept: Swept) -> bool:
+        number = flight.sequence
+        if flight.attempt < self._limit:
+            self._attempts[number] = swept.failed[number] = flight.attempt
+            return True
+        delivery = flight.delivery
+        self._attempts.pop(number, None)
+        dead = Dead(number, delivery.level, delivery.size, delivery.enqueued, flight.attempt, reason, now)
+        swept.died.append(dead)
+        swept.gone += self._bury([dead])
+        return False
+
+    def _bury(self, letters: Iterable[Dead]) -> list[int]:
+        gone: list[int] = []
+        for dead in letters:
+            self._dead[dead.sequence] = dead
+            if len(self._dead) > self._settings.dead_capacity:
+                gone.append(self._dead.popitem(last=False)[0])
+        self._dropped += len(gone)
+        return gone
+
+    def _count_lost(self, lost: Sequence[Any]) -> None:
+        for entry in lost:
+            self._attempts.pop(entry.item, None)
+            self._timed_out.pop(entry.item, None)
+            if entry.reason == "expired":
+                self._expired += 1
+            else:
+                self._dropped += 1
+
+    def _time(self, until: float, numbers: list[int]) -> None:
+        self._timers.set(until, numbers)
+        if self._timers.has_idle(len(self._in_flight) + len(self._delayed)):
+            flights = {**self._in_flight, **self._delayed}
+            self._timers.keep(lambda number, until: number in flights and flights[number].until == until)

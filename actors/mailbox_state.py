@@ -1,0 +1,276 @@
+"""All mailboxes of a process, with their deliveries and what of them is to be written. Not safe for threads: `Mailboxes` has the lock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.delivery_chunk import DELIVERY_BYTES, Chunk
+from actors.delivery_log import DeliveryLog
+from actors.delivery_message import AckReport, DeadLetter, DeliveryColumns, Receipt, StaleReceipt
+from actors.delivery_runs import by_mailbox, groups_of, sizes_of
+from actors.mailbox import Dead, Flight, Mailbox, MailboxRun, Swept
+from actors.mailbox_settings import MailboxSettings
+from actors.mailbox_stats import MailboxStats
+from actors.mailbox_store import DeadRow, MailboxStore, Stored
+from ray_pubsub.errors import SettingError
+
+__all__ = ["Arrival", "MailboxState"]
+
+Arrival = tuple[int, float, list[MailboxRun]]
+"""What enters one mailbox: its code, the time of publication, the deliveries."""
+
+
+class MailboxState:
+    def __init__(self, store: MailboxStore, settings: MailboxSettings, clock: Callable[[], float]) -> None:
+        self.names: dict[int, str] = {}
+        self.codes: dict[str, int] = {}
+        self.boxes: dict[int, Mailbox] = {}
+        self._store = store
+        self._settings = settings
+        self._levels = tuple(settings.levels)
+        self._clock = clock
+        self._latest = -inf
+        self._log = DeliveryLog()
+        self._next_lease = (store.epoch << 40) + 1  # leases of two epochs never meet
+
+    def now(self) -> float:
+        self._latest = max(self._latest, float(self._clock()))
+        return self._latest
+
+    # Who is who
+
+    def introduce(self, names: Mapping[int, str]) -> list[str]:
+        """Returns the names that are new."""
+        news = {int(code): name for code, name in names.items() if self.names.get(code) != name}
+        self.names.update(news)
+        self.codes.update((name, code) for code, name in news.items())
+        if news:
+            self._store.queue(self._store.named(news))
+        return list(news.values())
+
+    def key(self, subscriber: str | int) -> str | int:
+        """The code; as long as it is not known, the name."""
+        if type(subscriber) is str:
+            return self.codes.get(subscriber, subscriber)
+        if type(subscriber) is not int:
+            raise SettingError("subscriber", f"must be a name or a code, not {subscriber!r}")
+        return subscriber
+
+    def name(self, code: int) -> str | int:
+        return self.names.get(code, code)
+
+    def box(self, code: int) -> Mailbox:
+        box = self.boxes.get(code)
+        if box is None:
+            box = self.boxes[code] = Mailbox(self._settings, self.now)
+        return box
+
+    def swept_box(self, subscriber: str | int) -> Mailbox | None:
+        """With everything in it that is due to come back; None if nothing was ever delivered there."""
+        self._store.check()
+        code = self.key(subscriber)
+        box = self.boxes.get(code) if isinstance(code, int) else None
+        if box is not None and box.next_sweep <= (now := self.now()):
+            self.keep(box.sweep(now))
+        return box
+
+    def until_next_sweep(self, subscriber: str | int) -> float:
+        """Seconds until something may come back to this mailbox by itself."""
+        code = self.key(subscriber)
+        box = self.boxes.get(code) if isinstance(code, int) else None
+        return inf if box is None else max(box.next_sweep - self.now(), 0.0)
+
+    # What comes in
+
+    def refused(self, chunk: Chunk) -> NDArray[np.int64]:
+        """Rows that their mailboxes have no room for."""
+        sizes = sizes_of(chunk)
+        rows: list[int] = []
+        for code, start, stop, total in groups_of(chunk):
+            if self.box(code).has_room(stop - start, total):
+                continue
+            own = DELIVERY_BYTES if sizes is None else sizes[start:stop]
+            rows += [start + position for position in self.box(code).refused(own, stop - start)]
+        return np.array(rows, np.int64)
+
+    def store(self, chunk: Chunk, buried: NDArray[np.int64], now: float) -> tuple[list[Arrival], int]:
+        """The chunk's rows are deliveries from now on, the buried ones dead letters. Returns the others, which are to enter their
+        mailboxes, and how many dead letters were dropped to make room."""
+        self._log.append(chunk)
+        if not len(buried):
+            return list(by_mailbox(chunk)), 0
+        waits = np.ones(len(chunk), bool)
+        waits[buried] = False
+        arrivals = list(by_mailbox(chunk, waits))
+        numbers = chunk.sequence[buried].tolist()
+        gone = self._bury(chunk, {number: DeadRow(number, 0, "overflow", now) for number in numbers})
+        self.settle(gone, gone, were_dead=gone)
+        return arrivals, len(gone)
+
+    def enter(self, arrivals: Iterable[Arrival]) -> int:
+        """Returns how many deliveries left to make room."""
+        gone: list[int] = []
+        for code, enqueued, runs in arrivals:
+            gone += self.box(code).enter(runs, enqueued)
+        self.settle(gone, gone)
+        return len(gone)
+
+    def restore(self, stored: Stored) -> None:
+        """What a store holds goes back to where it was; what was in flight waits."""
+        self.names = dict(stored.names)
+        self.codes = {name: code for code, name in self.names.items()}
+        dead = {row.sequence: row for row in stored.dead}
+        highest = np.int16(len(self._levels) - 1)
+        gone: list[int] = []
+        for chunk in stored.chunks:
+            chunk.levels = np.minimum(chunk.levels, highest)  # there may have been more levels then
+            self._log.append(chunk)
+            own = (
+                {number: dead[number] for number in dead.keys() & set(chunk.sequence[chunk.live].tolist())}
+                if dead
+                else {}
+            )
+            gone += self._bury(chunk, own)
+            waits = chunk.live & ~np.isin(chunk.sequence, np.array(list(own), np.int64)) if own else chunk.live
+            for code, enqueued, runs in by_mailbox(chunk, waits):
+                self.box(code).enter(runs, enqueued, admitted=True)
+            if stored.attempts:
+                owners = zip(chunk.sequence[waits].tolist(), chunk.subscribers[waits].tolist(), strict=True)
+                for number, code in owners:
+                    if number in stored.attempts:
+                        self.box(code).remember(number, stored.attempts[number])
+        self.settle(gone, gone, were_dead=gone)
+
+    def _bury(self, chunk: Chunk, dead: Mapping[int, DeadRow]) -> list[int]:
+        if not dead:
+            return []
+        sizes = chunk.sizes()
+        gone: list[int] = []
+        for row in np.flatnonzero(np.isin(chunk.sequence, np.array(list(dead), np.int64))).tolist():
+            number, enqueued = int(chunk.sequence[row]), float(chunk.enqueued[chunk.events[row]])
+            letter = dead[number]
+            gone += self.box(int(chunk.subscribers[row])).bury(
+                Dead(
+                    number,
+                    int(chunk.levels[row]),
+                    int(sizes[row]),
+                    enqueued,
+                    letter.attempts,
+                    letter.reason,
+                    letter.died,
+                )
+            )
+        return gone
+
+    # What goes out
+
+    def hand_out(self, subscriber: str | int, limit: int, visible: float) -> DeliveryColumns:
+        box, code = self.swept_box(subscriber), self.key(subscriber)
+        flights: list[Flight] = []
+        until = self.now() + visible
+        lease = self._next_lease
+        if box is not None:
+            flights, expired = box.hand_out(limit, lease, until)
+            self._next_lease += bool(flights)
+            if expired:
+                self.settle(expired, expired)
+        deliveries = [flight.delivery for flight in flights]
+        sequence = np.array([delivery.item for delivery in deliveries], np.int64)
+        facts = self._log.facts(sequence)
+        return DeliveryColumns(
+            subscriber=self.name(code) if isinstance(code, int) else code,
+            subscriber_code=code if isinstance(code, int) else -1,
+            levels=self._levels,
+            lease=lease,
+            visible_until=until,
+            sequence=sequence,
+            subscription_id=facts.subscriptions,
+            event_id=facts.event_ids,
+            content=facts.contents,
+            level=np.array([delivery.level for delivery in deliveries], np.int16),
+            enqueued=np.array([delivery.enqueued for delivery in deliveries], np.float64),
+            due=np.array([delivery.due for delivery in deliveries], np.float64),
+            attempt=np.array([flight.attempt for flight in flights], np.int32),
+        )
+
+    def settle(self, sequence: Sequence[int], had_failed: Iterable[int], were_dead: Iterable[int] = ()) -> int:
+        """These are done with. Returns a ticket to commit by."""
+        change = self._store.settled(self._log.settle(sequence), had_failed, were_dead) if len(sequence) else []
+        ticket = self._store.queue(change)
+        merges = self._log.tidy()
+        if merges:
+            self._store.queue(self._store.merged(merges))
+        return ticket
+
+    def keep(self, swept: Swept) -> None:
+        """What failed or died is to be written, some time."""
+        if swept.failed:
+            self._store.queue(self._store.failed(swept.failed))
+        if swept.died:
+            rows = (DeadRow(dead.sequence, dead.attempts, dead.reason, dead.died) for dead in swept.died)
+            self._store.queue(self._store.died(rows))
+        if swept.gone:
+            self.settle(swept.gone, swept.gone, were_dead=swept.gone)
+
+    def report(self, subscriber: str | int, given: list[Receipt], stale: Iterable[int]) -> AckReport:
+        """What became of the receipts given, those at some positions being stale."""
+        code = self.key(subscriber)
+        box = self.boxes.get(code) if isinstance(code, int) else None
+        found = []
+        for position in stale:
+            number, lease = given[position]
+            if box is None or not isinstance(code, int) or not 0 < lease < self._next_lease:
+                found.append(StaleReceipt(position, given[position], "unknown"))
+            else:
+                reason = box.why_stale(number, self._log.has_live(number, code))
+                found.append(StaleReceipt(position, given[position], reason))
+        return AckReport(len(given) - len(found), tuple(found))
+
+    def remove(self, code: int) -> list[int]:
+        """The mailbox and the name are gone; returns what was in it."""
+        box = self.boxes.pop(code, None)
+        name = self.names.pop(code, None)
+        if name is not None and self.codes.get(name) == code:
+            del self.codes[name]
+        gone = box.everything() if box is not None else []
+        self._store.queue(self._store.forgotten(code))
+        return gone
+
+    # Looking in
+
+    def dead_letters(self, subscriber: str | int, limit: int | None) -> list[DeadLetter]:
+        box, code = self.swept_box(subscriber), self.key(subscriber)
+        dead = box.dead_letters(limit) if box is not None else []
+        if not dead or not isinstance(code, int):
+            return []
+        facts = self._log.facts(np.array([each.sequence for each in dead], np.int64))
+        rows = zip(dead, facts.subscriptions.tolist(), facts.event_ids.tolist(), facts.contents, strict=True)
+        return [
+            DeadLetter(
+                subscriber=self.name(code),
+                subscriber_code=code,
+                sequence=each.sequence,
+                subscription_id=subscription,
+                event_id=event,
+                content=content,
+                level=each.level,
+                priority=self._levels[each.level],
+                enqueued=each.enqueued,
+                attempts=each.attempts,
+                reason=each.reason,
+                died=each.died,
+            )
+            for each, subscription, event, content in rows
+        ]
+
+    def stats(self, subscriber: str | int) -> MailboxStats:
+        box, code = self.swept_box(subscriber), self.key(subscriber)
+        known = code if isinstance(code, int) else None
+        name = subscriber if known is None else self.name(known)
+        if box is None:
+            box = Mailbox(self._settings, self.now)
+        return box.stats(name, known)

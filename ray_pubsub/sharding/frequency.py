@@ -1,0 +1,122 @@
+"""How often each attribute occurs in events: learned batch by batch, the old slowly forgotten.
+
+A count is halved every `half_life` events. Instead of multiplying every count at every batch, what is new counts for more; the weight of
+a new event grows and is scaled back before it could overflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ray_pubsub.errors import SettingError
+from ray_pubsub.model.event_batch import EventBatch
+
+__all__ = ["AttributeFrequencies"]
+
+HALF_LIFE = 1_000_000
+MOST_ATTRIBUTES = 65_536
+HEAVIEST_EVENT = 2.0**200
+RAREST = 1 / 128
+"""What never occurs still takes memory and the time to change it, so its weight is not zero."""
+
+
+class AttributeFrequencies:
+    """Shares of events that carry an attribute. One thread at a time; merge what several have learned.
+
+    >>> from ray_pubsub.model.events import read_events
+    >>> seen = AttributeFrequencies()
+    >>> seen.observe(read_events([{"price": 1, "model": "x"}, {"price": 2}]))
+    >>> seen.frequency("price"), seen.frequency("model"), seen.frequency("colour")
+    (1.0, 0.5, 0.0)
+    """
+
+    def __init__(self, half_life: int = HALF_LIFE, most_attributes: int = MOST_ATTRIBUTES) -> None:
+        for name, value in (("half_life", half_life), ("most_attributes", most_attributes)):
+            if not isinstance(value, int) or value < 1:
+                raise SettingError(name, f"must be a whole number of at least 1, not {value!r}")
+        self.half_life = half_life
+        self.most_attributes = most_attributes
+        self._counts: dict[str, float] = {}
+        self._events = 0.0
+        self._weight = 1.0
+        """Of one event of now, where an event at the beginning (or at the last scaling back) had the weight 1."""
+
+    def __len__(self) -> int:
+        """The number of attributes known."""
+        return len(self._counts)
+
+    @property
+    def events(self) -> float:
+        """How many events, the older ones counted for less, the shares are shares of."""
+        return self._events / self._weight
+
+    def observe(self, batch: EventBatch) -> None:
+        """Counts the events of a batch and the attributes they carry: a number per lane, nothing per event."""
+        if not batch.size:
+            return
+        # 2 ** 100 at a time: a batch may be larger than many half lives.
+        self._weight *= 2.0 ** min(batch.size / self.half_life, 100.0)
+        weight, counts = self._weight, self._counts
+        self._events += weight * batch.size
+        for lane in batch.lanes:  # lanes of one attribute differ in kind and so share no event
+            if len(lane):
+                counts[lane.attribute] = counts.get(lane.attribute, 0.0) + weight * len(lane)
+        if self._weight > HEAVIEST_EVENT:
+            self._scale_back()
+        if len(counts) > self.most_attributes:
+            self._forget_the_rarest()
+
+    def frequency(self, attribute: str) -> float:
+        """The share of events that carry the attribute, from 0 to 1; 0 if none was seen to."""
+        count = self._counts.get(attribute)
+        return 0.0 if count is None else min(1.0, count / self._events)
+
+    def load(self, attribute: str) -> float:
+        """What a clause under this pivot costs, as a share of what one costs that every event visits. As long as no event
+        was seen all cost the same."""
+        return max(RAREST, self.frequency(attribute)) if self._events else 1.0
+
+    def frequencies(self) -> dict[str, float]:
+        """All that are known."""
+        return {attribute: self.frequency(attribute) for attribute in self._counts}
+
+    def merge(self, other: AttributeFrequencies) -> None:
+        """Adds what another has learned, from other events."""
+        ratio = self._weight / other._weight
+        self._events += other._events * ratio
+        for attribute, count in other._counts.items():
+            self._counts[attribute] = self._counts.get(attribute, 0.0) + count * ratio
+        if len(self._counts) > self.most_attributes:
+            self._forget_the_rarest()
+
+    def state(self) -> dict[str, Any]:
+        """All of it, as what msgpack can write."""
+        counts = {attribute: count / self._weight for attribute, count in self._counts.items()}
+        return {
+            "half_life": self.half_life,
+            "most_attributes": self.most_attributes,
+            "events": self.events,
+            "counts": counts,
+        }
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Any]) -> AttributeFrequencies:
+        """What `state` gave."""
+        made = cls(state["half_life"], state["most_attributes"])
+        made._events = float(state["events"])
+        made._counts = {attribute: float(count) for attribute, count in state["counts"].items()}
+        return made
+
+    def _scale_back(self) -> None:
+        scale, self._weight = self._weight, 1.0
+        self._events /= scale
+        for attribute in self._counts:
+            self._counts[attribute] /= scale
+
+    def _forget_the_rarest(self) -> None:
+        """A quarter at once, so that it is not done again with the next new name."""
+        kept = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))[
+            : max(1, self.most_attributes * 3 // 4)
+        ]
+        self._counts = dict(kept)

@@ -1,0 +1,173 @@
+"""The route of a subscription: attributes of which an event must carry at least one to match it.
+
+OpIndex (section 4.1) puts a clause under its pivot, the attribute that must be present and occurs least often in events. The pivots of all
+clauses of a disjunctive form are a route; this module finds one that is as good or better without multiplying out. A set of attributes
+that meets every clause of `A and B` meets every clause of A, or every clause of B: had it missed one of each, it would miss the two
+together. So the cheapest route of a conjunction is that of its cheapest member, and the route of a disjunction is all its members' routes
+together. That takes time linear in the expression, however large its normal form would be, so that what is kept as a conjunction of
+disjunctions needs no case of its own.
+
+What must be present depends on the shape of an expression alone: constants can only make a clause impossible. So a route is found
+once per shape; and any route is right at any time, whatever frequencies it was chosen by.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.language.shapes import Expression, Shape
+from ray_pubsub.language.tree import And, Comparison, Constant, IsNull, Not, Or, Tree, leaves
+from ray_pubsub.sharding.frequency import AttributeFrequencies
+
+__all__ = ["ANYWHERE", "NEVER", "UNIVERSAL", "IntervalRows", "PivotChooser", "PivotColumn", "Route"]
+
+ANYWHERE = ""
+"""Instead of a pivot, where there is none. No attribute has this name."""
+MOST_SHAPES = 4096
+
+
+class Route(NamedTuple):
+    """Attributes of which an event must carry one, the most frequent first; `universal`: it may match an event without any of them.
+    No attributes and not universal: it matches nothing."""
+
+    attributes: tuple[str, ...] = ()
+    universal: bool = False
+
+    @property
+    def home(self) -> str:
+        """The pivot that decides where the subscription lives: the most frequent one. Its shard is then asked about the fewest events that
+        it would not have been asked about anyway."""
+        return self.attributes[0] if self.attributes else ANYWHERE
+
+
+UNIVERSAL = Route((), True)
+NEVER = Route(())
+
+
+class IntervalRows(Protocol):
+    """Subscriptions as rows of intervals: number i has the rows offsets[i]:offsets[i + 1] (index/predicate_table.py)."""
+
+    offsets: NDArray[np.int64]
+    attribute: NDArray[np.int64]
+    attributes: list[str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PivotColumn:
+    """The routes of many subscriptions: number i has the route `routes[code[i]]`."""
+
+    code: NDArray[np.int32]
+    routes: list[Route]
+
+    @classmethod
+    def of(cls, routes: Sequence[Route]) -> PivotColumn:
+        """From a route per subscription."""
+        codes = {route: code for code, route in enumerate(dict.fromkeys(routes))}
+        return cls(np.fromiter(map(codes.__getitem__, routes), np.int32, count=len(routes)), list(codes))
+
+    def homes(self) -> list[str]:
+        """The pivot of each code."""
+        return [route.home for route in self.routes]
+
+
+@dataclass(slots=True, eq=False)
+class PivotChooser:
+    """Chooses routes by the frequencies as they were when it was made or refreshed, and by what the subscriptions so far use. One
+    thread at a time.
+
+    >>> from ray_pubsub.language.shapes import ShapeCache
+    >>> from ray_pubsub.settings import Limits
+    >>> parse = ShapeCache(Limits()).parse
+    >>> PivotChooser().route(parse("model = 'x' and (price < 5 or price is null)"))
+    Route(attributes=('model',), universal=False)
+    >>> PivotChooser().route(parse("model = 'x' or price is null"))
+    Route(attributes=(), universal=True)
+    """
+
+    frequency: Mapping[str, float] = field(default_factory=dict)
+    uses: Counter[str] = field(default_factory=Counter)
+    """How many predicates of the subscriptions routed so far an attribute has."""
+    _by_shape: dict[Shape, tuple[Route, tuple[str, ...]]] = field(default_factory=dict)
+
+    def refresh(self, frequencies: AttributeFrequencies) -> None:
+        """From now on, these frequencies decide. Routes given before stay what they are: whoever has one keeps it."""
+        self.frequency = frequencies.frequencies()
+        self._by_shape = {}
+
+    def route(self, expression: Expression) -> Route:
+        """The route of a parsed expression: a look-up, if its shape was seen before."""
+        known = self._by_shape.get(expression.shape)
+        if known is None:
+            tree = expression.shape.template
+            names = tuple(leaf.attribute for leaf in leaves(tree) if not isinstance(leaf, Constant))
+            known = (self.route_of_tree(tree), names)
+            if expression.shape.readers:  # without constants, the shape may be this one expression's own
+                if len(self._by_shape) >= MOST_SHAPES:
+                    self._by_shape = {}
+                self._by_shape[expression.shape] = known
+        route, names = known
+        self.uses.update(names)
+        return route
+
+    def route_of_tree(self, tree: Tree) -> Route:
+        """The route of an expression tree; constants need not be filled in."""
+        found = self._needed(tree, False)
+        if found is None:
+            return UNIVERSAL
+        return Route(tuple(sorted(found, key=self._rarity, reverse=True)))
+
+    def routes_of_rows(self, rows: IntervalRows) -> PivotColumn:
+        """The routes of a table of intervals, in columns: each subscription is one clause that needs all its attributes."""
+        uses = np.bincount(rows.attribute, minlength=len(rows.attributes))
+        self.uses.update({name: int(count) for name, count in zip(rows.attributes, uses, strict=True) if count})
+        order = sorted(range(len(rows.attributes)), key=lambda code: self._rarity(rows.attributes[code]))
+        routes = [Route((rows.attributes[code],)) for code in order]
+        count = len(rows.offsets) - 1
+        if not count:
+            return PivotColumn(np.empty(0, np.int32), routes)
+        rank = np.empty(len(order), dtype=np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        return PivotColumn(np.minimum.reduceat(rank[rows.attribute], rows.offsets[:-1]), routes)
+
+    def _rarity(self, attribute: str) -> tuple[float, int, str]:
+        """Orders attributes, the best pivot first: rare in events, then rare in subscriptions, then by name."""
+        return self.frequency.get(attribute, 0.0), self.uses[attribute], attribute
+
+    def _needed(self, tree: Tree, negated: bool) -> frozenset[str] | None:
+        """Attributes of which one must be present for the tree (or its negation) to be true; None if there are none such."""
+        match tree:
+            case Not(child):
+                return self._needed(child, not negated)
+            case And(children) | Or(children):
+                parts = [self._needed(child, negated) for child in children]
+                if isinstance(tree, And) != negated:
+                    return min((part for part in parts if part is not None), key=self._cost, default=None)
+                return _together(parts)
+            case Constant(answer):
+                return None if answer is not None and answer != negated else frozenset()
+            case IsNull(attribute, already):
+                return frozenset([attribute]) if already != negated else None
+            case Comparison(_, _, operand) if operand.kind is None:
+                return frozenset()  # a comparison with null is never true, nor is its negation
+            case _:
+                return frozenset([tree.attribute])
+
+    def _cost(self, attributes: frozenset[str]) -> tuple[float, int, list[tuple[float, int, str]]]:
+        """How many events carry one of these, at most; then the fewest attributes, then the order of pivots."""
+        ranks = sorted(map(self._rarity, attributes), reverse=True)
+        return sum(rank[0] for rank in ranks), len(ranks), ranks
+
+
+def _together(parts: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
+    found: set[str] = set()
+    for part in parts:
+        if part is None:
+            return None
+        found |= part
+    return frozenset(found)
