@@ -27,6 +27,7 @@ from ray_pubsub.workloads import dense
 
 CHANGES_A_SECOND = 10_000
 SINGLES = 50_000
+TEXTS = 200_000
 console = Console(width=120)
 
 
@@ -191,6 +192,27 @@ def file(index: ray_pubsub.MatchIndex, book: Bookkeeping, table: Table) -> None:
         loaded.match_many(book.batches[0])
         seconds = time.perf_counter() - start
     table.add_row("load of W1 as it was bulk-loaded", f"{seconds:.2f} s", "≤ 2 s")
+    count = min(TEXTS, book.workload.subscriptions)
+    bounds = np.stack([book.workload.low, book.workload.high], axis=1).reshape(-1, 20)[:count].tolist()
+    text = " and ".join(f"a{attribute} between %d and %d" for attribute in range(10))
+    plain = ray_pubsub.MatchIndex()
+    plain.add_many(range(count), [text % tuple(row) for row in bounds])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "index"
+        start = time.perf_counter()
+        plain.save(path)
+        saved = time.perf_counter() - start
+        start = time.perf_counter()
+        loaded = ray_pubsub.MatchIndex.load(path)
+        found = loaded.match_many(book.batches[0])
+        seconds = time.perf_counter() - start
+        size = path.stat().st_size
+    expected = plain.match_many(book.batches[0])
+    assert np.array_equal(np.sort(found.subscription_ids), np.sort(expected.subscription_ids)), (
+        "the loaded index differs"
+    )
+    table.add_row(f"save {count:,} texts, {size / count:.0f} bytes each", f"{saved:.2f} s", "")
+    table.add_row("load of them, until the first match", f"{seconds:.2f} s", "")
 
 
 def removals(index: ray_pubsub.MatchIndex, book: Bookkeeping, table: Table) -> None:

@@ -163,19 +163,13 @@ class ClauseTable:
 
     def append(self, owner: int, records: Sequence[TestRecord]) -> None:
         """One more clause. Fields are packed in one call: assigning them one by one took five times as long."""
-        place = self._add_clause(owner, len(records)) * TEST.itemsize
+        place = self.make_room(owner, len(records)) * TEST.itemsize
         for record in records:
             RECORD.pack_into(self.tests, place, *record)
             place += TEST.itemsize
         self.count += 1
 
-    def append_packed(self, owner: int, tests: int, record: struct.Struct, fields: Sequence[Any]) -> None:
-        """One more clause, given as the fields of all its tests; `record` packs them."""
-        place = self._add_clause(owner, tests) * TEST.itemsize
-        record.pack_into(self.tests, place, *fields)
-        self.count += 1
-
-    def _add_clause(self, owner: int, tests: int) -> int:
+    def make_room(self, owner: int, tests: int) -> int:
         """Room for one more; where its tests start. It is there once `count` is raised."""
         start: int = self.offsets.item(self.count)
         if self.count == len(self.owners):

@@ -23,7 +23,7 @@ from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, Cut, ValueSet
 from ray_pubsub.model.event_batch import split_number
 from ray_pubsub.model.values import Kind
 
-__all__ = ["CodeSpace", "CodedTests", "PatternColumn", "code_clauses"]
+__all__ = ["CodeSpace", "CodedTests", "PatternColumn", "code_clauses", "track_layout"]
 
 KINDS = len(Kind)
 RANKED = np.iinfo(np.int64).min
@@ -129,6 +129,13 @@ def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, sparseness: floa
     return _with_opaque(coded, opaque_tests, opaque_pairs, table.opaque, alternatives)
 
 
+def track_layout(count: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the codes of every track begin, and every column's largest code, for so many operands per track."""
+    sizes = (2 * count + 1).reshape(-1, KINDS)
+    ends = 1 + np.cumsum(sizes, axis=1)
+    return (ends - sizes).reshape(-1), ends[:, -1] - 1
+
+
 BOUNDS = (("low_side", "low_whole", "low_rest"), ("high_side", "high_whole", "high_rest"))
 
 
@@ -176,10 +183,8 @@ class _Operands:
         strings = {column: sorted(texts) for column, texts in self._strings.items()}
         for column, texts in strings.items():
             count[column * KINDS + Kind.STRING] = len(texts)
-        sizes = (2 * count + 1).reshape(-1, KINDS)
-        ends = 1 + np.cumsum(sizes, axis=1)
-        base = (ends - sizes).reshape(-1)
-        assert ends.size == 0 or ends.max() < LARGEST_CODE, "a block's operands fit 30 bits of codes"
+        base, top = track_layout(count)
+        assert top.max(initial=0) < LARGEST_CODE - 1, "a block's operands fit 30 bits of codes"
         return CodeSpace(
             attributes=attributes,
             patterns=[],
@@ -191,7 +196,7 @@ class _Operands:
             operand_rest=rest,
             strings=strings,
             string_ranks={column: {text: rank for rank, text in enumerate(texts)} for column, texts in strings.items()},
-            top=(ends[:, -1] - 1).astype(np.int32),
+            top=top.astype(np.int32),
         )
 
     def _make_direct(self, count: NDArray[np.int64], least: NDArray[np.int64], sparseness: float) -> None:
@@ -206,7 +211,7 @@ class _Operands:
             lowest[track], highest[track] = min(lowest[track], extra_whole), max(highest[track], extra_whole)
             uses[track] += 1
             fractional[track] |= extra_rest != 0
-        used = np.flatnonzero((uses > 0) & ~fractional)
+        used = np.flatnonzero((uses > 0) & ~fractional & (lowest != RANKED))
         span = highest[used].astype(np.float64) - lowest[used]
         chosen = used[(span < 2**28) & (span <= sparseness * uses[used])]
         least[chosen] = lowest[chosen]

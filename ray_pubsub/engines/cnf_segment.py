@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable, Form
-from ray_pubsub.columns.coding import CodedTests, code_clauses
+from ray_pubsub.columns.coding import CodedTests
 from ray_pubsub.columns.decoding import chosen_tests, decode_clauses
 from ray_pubsub.columns.event_codes import encode_events
 from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.engines.coded_segment import CodedClauses
 from ray_pubsub.engines.contract import Hits
 from ray_pubsub.engines.opindex_cnf import CnfIndex
 from ray_pubsub.engines.plan import Partitions, SegmentPlan
@@ -28,10 +29,9 @@ __all__ = ["CnfSegment"]
 class CnfSegment:
     """Immutable. `owners`: per disjunction."""
 
-    def __init__(self, table: ClauseTable, vocabulary: Vocabulary) -> None:
+    def __init__(self, disjunctions: ClauseTable | CodedClauses, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self.coded = code_clauses(table, vocabulary, sparseness=4)
-        self.owners: NDArray[np.int64] = table.owners[: table.count].copy()
+        self.coded, self.owners = CodedClauses.of(disjunctions, vocabulary)
         firsts = np.flatnonzero(np.append(True, self.owners[1:] != self.owners[:-1]))
         self._slots = self.owners[firsts]
         members, tests = _alternatives(self.coded)

@@ -7,15 +7,17 @@ an event's codes, and `_trace`, which says how. It sees integers only; kinds, st
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.coding import CodedTests, code_clauses
+from ray_pubsub.columns.coding_state import coded_state, restored_coded
 from ray_pubsub.columns.decoding import chosen_tests, decode_clauses
 from ray_pubsub.columns.event_codes import EventCodes, encode_events
+from ray_pubsub.columns.saved_state import SavedState, State, check_within
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Hits
 from ray_pubsub.engines.holes import Holes
@@ -23,10 +25,33 @@ from ray_pubsub.engines.plan import SegmentPlan
 from ray_pubsub.engines.trace import Traced, column_names, merged, timed
 from ray_pubsub.model.event_batch import EventBatch
 
-__all__ = ["BLOCK", "CodedSegment"]
+__all__ = ["BLOCK", "CodedClauses", "CodedSegment"]
 
 BLOCK = 65_536
 """Clauses per block, so that a clause's number within it fits 16 bits."""
+
+
+class CodedClauses(NamedTuple):
+    """Clauses that need no coding: of a saved segment. An engine's own index follows from them, and is built anew."""
+
+    coded: CodedTests
+    owners: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, clauses: ClauseTable | CodedClauses, vocabulary: Vocabulary) -> CodedClauses:
+        if isinstance(clauses, CodedClauses):
+            return clauses
+        return cls(code_clauses(clauses, vocabulary, sparseness=4), clauses.owners[: clauses.count].copy())
+
+    def state(self, slots: NDArray[np.int64] | None = None) -> State:
+        """`slots`: the number that stands for each slot."""
+        return {"owners": self.owners if slots is None else slots[self.owners], "coded": coded_state(self.coded)}
+
+    @classmethod
+    def restored(cls, state: SavedState, vocabulary: Vocabulary, slots: int) -> CodedClauses:
+        owners = state.array("owners", np.int64, None)
+        check_within(owners, 0, slots - 1, "owners")
+        return cls(restored_coded(state.state("coded"), vocabulary, len(owners)), owners)
 
 
 class CodedSegment(ABC):
@@ -35,10 +60,9 @@ class CodedSegment(ABC):
 
     engine: ClassVar[str]
 
-    def __init__(self, table: ClauseTable, vocabulary: Vocabulary) -> None:
+    def __init__(self, clauses: ClauseTable | CodedClauses, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
-        self.coded: CodedTests = code_clauses(table, vocabulary, sparseness=4)
-        self.owners: NDArray[np.int64] = table.owners[: table.count].copy()
+        self.coded, self.owners = CodedClauses.of(clauses, vocabulary)
         self._holes = Holes.of(self.coded)
         self._build(self.coded)
 

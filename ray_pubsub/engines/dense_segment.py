@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.coding import CodedTests, code_clauses
+from ray_pubsub.columns.coding_state import restored_space, space_state
 from ray_pubsub.columns.decoding import decode_clauses
 from ray_pubsub.columns.event_codes import EventCodes, encode_events
+from ray_pubsub.columns.saved_state import SavedState, State, check, check_within
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Frequency, Hits
 from ray_pubsub.engines.dense_trace import DenseRows, trace_dense
@@ -21,8 +23,9 @@ from ray_pubsub.engines.plan import SegmentPlan
 from ray_pubsub.engines.trace import column_names, timed, values_of
 from ray_pubsub.engines.transposed import MOST_COLUMNS, TransposedMasks
 from ray_pubsub.kernels.bitmaps import buckets_of_codes, build_bitmaps, build_outer, build_rows
-from ray_pubsub.kernels.bounds import scatter_bounds
+from ray_pubsub.kernels.bounds import list_tests, scatter_bounds
 from ray_pubsub.kernels.clustering import (
+    EDGES,
     FREE_HIGH,
     FREE_LOW,
     LINE,
@@ -60,10 +63,10 @@ class DenseSegment:
         self.space = coded.space
         self._holes = Holes.of(coded)
         owners = table.owners[: table.count]
-        self._numbered = self._holes is not None or int(owners.max(initial=0)) > FREE_HIGH
+        self._numbered = bool(self._holes is not None or int(owners.max(initial=0)) > FREE_HIGH)
         low, high = _bounds(coded)
         columns, count = low.shape
-        buckets = 64 if columns <= MANY_COLUMNS else 32
+        buckets = _buckets(columns)
         self._bucket, self._group = buckets_of_codes(buckets), buckets_of_codes(GROUPS)
         self._edges = quantile_edges(low, high, max(1, count // EDGE_SAMPLE))
         narrow = largest_rest(self._edges, self.space.top) < 2**16
@@ -73,24 +76,25 @@ class DenseSegment:
         code_bounds(low, high, self._edges, codes)
         order = np.arange(count, dtype=np.int32)
         cluster(codes, words, order, columns, SAMPLE)
-        self._memory, (bitmaps, outer, self._rows, self._exact) = _allocated(
-            ((columns, buckets, -(-count // LINE) * 8), np.uint64),
-            ((columns, GROUPS, -(-count // (LINE * WORD)) * 8), np.uint64),
-            ((count, -(-(2 * columns + 4) // 32) * 32), np.uint8),
-            ((count, 2 * columns), np.uint16 if narrow else np.int32),
-        )
+        kinds = (np.uint64, np.uint64, np.uint8, np.uint16 if narrow else np.int32)
+        arrays = _allocated(*zip(_shapes(columns, count), kinds, strict=True))
+        bitmaps, outer, self._rows, self._exact = arrays
         passed, live = np.zeros((columns, GROUPS + 1), np.int64), np.zeros((columns, GROUPS + 1), np.int64)
         build_bitmaps(codes, columns, self._bucket, bitmaps)
         build_outer(codes, columns, self._group, outer, passed, live)
         carried = np.arange(count, dtype=np.int32) if self._numbered else owners.astype(np.int32)
         build_rows(codes, order, carried, columns, low, high, self._least, self._rows, self._exact)
         self._rate = np.cumsum(passed[:, :GROUPS], axis=1) / np.maximum(1, np.cumsum(live[:, :GROUPS], axis=1))
+        self._adopt(arrays, owners.copy() if self._numbered else None)
+
+    def _adopt(self, arrays: list[NDArray[Any]], owners: NDArray[np.int64] | None) -> None:
+        """The arrays the kernels know by their addresses, and whose the clauses are, if rows carry numbers."""
+        self._arrays = arrays
         self._carried: NDArray[np.int32] = self._rows[:, -4:].view(np.int32)[:, 0]
-        self.owners: NDArray[Any] = owners.copy() if self._numbered else self._carried
-        arrays = (bitmaps, outer, self._rows, self._exact)
+        self.owners: NDArray[Any] = self._carried if owners is None else owners
         addresses, steps = ([array.ctypes.data for array in arrays], [array.strides[-2] for array in arrays])
-        self._clauses = ClauseBytes._make([*addresses, *steps, columns])
-        self._lines = bitmaps.shape[2] // 8
+        self._clauses = ClauseBytes._make([*addresses, *steps, self.space.columns])
+        self._lines = arrays[0].shape[2] // 8
         self._scratch = threading.local()
         self._transposed: TransposedMasks | None = None
         self._transposing = threading.Lock()
@@ -102,24 +106,75 @@ class DenseSegment:
     def nbytes(self) -> int:
         transposed = self._transposed
         return (
-            self._memory.nbytes
+            sum(array.nbytes for array in self._arrays)
             + (self.owners.nbytes if self._numbered else 0)
             + (transposed.nbytes if transposed is not None else 0)
         )
+
+    def state(self, slots: NDArray[np.int64] | None = None) -> State:
+        """`slots`: the number that stands for each slot."""
+        bitmaps, outer, rows, exact = self._arrays
+        owners = self.owners if slots is None else slots[self.owners]
+        if slots is not None and not self._numbered:
+            rows = rows.copy()
+            rows[:, -4:].view(np.int32)[:, 0] = owners
+        return {
+            "space": space_state(self.space),
+            "edges": self._edges,
+            "rate": self._rate,
+            "bitmaps": bitmaps,
+            "outer": outer,
+            "rows": rows,
+            "exact": exact,
+            "owners": owners if self._numbered else None,
+            "holes": None if self._holes is None else self._holes.state(),
+        }
+
+    @classmethod
+    def restored(cls, state: SavedState, vocabulary: Vocabulary, slots: int) -> DenseSegment:
+        self = cls.__new__(cls)
+        self._vocabulary = vocabulary
+        self.space = restored_space(state.state("space"), vocabulary)
+        columns, count = self.space.columns, len(state.array("rows", np.uint8, None, None))
+        bitmaps, outer, rows, exact = (
+            state.array(name, kind, *shape)
+            for name, kind, shape in zip(
+                ("bitmaps", "outer", "rows", "exact"),
+                (np.uint64, np.uint64, np.uint8, (np.uint16, np.int32)),
+                _shapes(columns, count),
+                strict=True,
+            )
+        )
+        # No clause, and no word of clauses, beyond the last.
+        check(count > 0 and columns > 0, "no clauses")
+        check(not _bits_from(bitmaps, count).any(), "bits of clauses that are not there")
+        check(not _bits_from(outer, -(-count // WORD)).any(), "bits of words that are not there")
+        self._edges = state.array("edges", np.int32, columns, EDGES)
+        self._rate = state.array("rate", np.float64, columns, GROUPS)
+        self._least = least_of_codes(self._edges if exact.dtype == np.uint16 else np.zeros_like(self._edges))
+        self._bucket, self._group = buckets_of_codes(_buckets(columns)), buckets_of_codes(GROUPS)
+        self._rows, self._exact, self._numbered = rows, exact, state.has("owners")
+        self._holes = Holes.restored(state.state("holes"), count, columns) if state.has("holes") else None
+        check(self._numbered or self._holes is None, "owners are missing")
+        self._adopt([bitmaps, outer, rows, exact], state.array("owners", np.int64, count) if self._numbered else None)
+        check_within(self.owners, 0, slots - 1, "owners")
+        check_within(self._carried, 0, count - 1 if self._numbered else slots - 1, "what rows carry")
+        return self
 
     def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
         """The clauses as records again, for merging; or the chosen ones."""
         if chosen is None:
             chosen = np.arange(len(self))
         place = np.argsort(self._carried)[chosen] if self._numbered else chosen
-        low, high = self._bounds_at(place)
-        tested = (low != FREE_LOW) | (high != FREE_HIGH)
-        offsets = np.concatenate([[0], np.cumsum(tested.sum(axis=1))]).astype(np.int64)
-        clause, column = np.nonzero(tested)
-        lows = np.where(low[clause, column] == FREE_LOW, 0, np.maximum(low[clause, column], 1))
-        highs = np.minimum(high[clause, column], self.space.top[column])
-        pieces, *parts = self._holes.pieces_of(chosen[clause], column) if self._holes else (None, *_no_pieces())
-        coded = CodedTests(self.space, offsets, column.astype(np.int32), lows, highs, pieces, *parts)
+        offsets, room = np.zeros(len(place) + 1, np.int64), len(place) * self.space.columns
+        column, low, high = (np.empty(room, np.int32) for _ in range(3))
+        rows = (self._rows, self._exact, self._least, self.space.top)
+        used = list_tests(*rows, place, offsets, column, low, high)
+        column, low, high = column[:used], low[:used], high[:used]
+        pieces: tuple[Any, ...] = (None, *_no_pieces())
+        if self._holes is not None:
+            pieces = self._holes.pieces_of(np.repeat(chosen, np.diff(offsets)), column.astype(np.int64))
+        coded = CodedTests(self.space, offsets, column, low, high, *pieces)
         return decode_clauses(coded, self.owners[chosen].astype(np.int64), self._vocabulary)
 
     def match(self, events: EventBatch) -> Hits:
@@ -200,12 +255,33 @@ def _no_pieces() -> tuple[Any, ...]:
     return np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int32)
 
 
-def _allocated(*shapes: tuple[tuple[int, ...], type]) -> tuple[NDArray[np.uint8], list[NDArray[Any]]]:
+def _buckets(columns: int) -> int:
+    return 64 if columns <= MANY_COLUMNS else 32
+
+
+def _shapes(columns: int, count: int) -> tuple[tuple[int, ...], ...]:
+    """Of bitmaps, outer bitmaps, rows and exact bounds."""
+    return (
+        (columns, _buckets(columns), -(-count // LINE) * 8),
+        (columns, GROUPS, -(-count // (LINE * WORD)) * 8),
+        (count, -(-(2 * columns + 4) // 32) * 32),
+        (count, 2 * columns),
+    )
+
+
+def _bits_from(bitmaps: NDArray[np.uint64], first: int) -> NDArray[np.uint64]:
+    """Of every bit set what it has from bit `first` on."""
+    words = bitmaps[:, :, first // 64 :].copy()
+    words[:, :, :1] &= ~np.uint64(0) << np.uint64(first % 64)
+    return words
+
+
+def _allocated(*shapes: tuple[tuple[int, ...], Any]) -> list[NDArray[Any]]:
     """Arrays in one allocation on a huge page's boundary: with 4 KB pages random reads miss the TLB."""
     sizes = [int(np.prod(shape)) * np.dtype(kind).itemsize for shape, kind in shapes]
     starts = np.concatenate([[0], np.cumsum([-(-size // 64) * 64 for size in sizes])]).tolist()
     memory = _aligned(starts[-1], HUGE_PAGE if starts[-1] >= HUGE_PAGE else 64)
-    return memory, [
+    return [
         memory[start : start + size].view(kind).reshape(shape)
         for (shape, kind), start, size in zip(shapes, starts, sizes, strict=False)
     ]

@@ -21,8 +21,12 @@ from ray_pubsub.engines.shared_segment import build_shared
 
 __all__ = ["FEWEST_CHOSEN", "KINDS", "Build", "build_parts", "build_segment"]
 
-FEWEST_CHOSEN = 4096
-"""Clauses from which on the choice matters; fewer are matched in microseconds by any engine, and the machine is not measured for them."""
+FEWEST_CHOSEN = 32_768
+"""Clauses from which on the choice matters: it takes as long as building a block of a few thousand, which live on only until they are
+merged, and the machine is not measured for them. Those are dense if they look dense."""
+FEWEST_DENSE, DENSITY, DENSE_COLUMNS = 1024, 0.3, 40
+FEWEST_APART = 4096
+"""Clauses on common attributes that are worth a segment of their own."""
 
 KINDS: dict[str, Build] = {
     "dense": DenseSegment,
@@ -43,12 +47,12 @@ def build_segment(
     model: CostModel | None = None,
 ) -> Segment:
     """The segment that the cost model prefers. `model`: by default this machine's; `frequency`: see CostModel.choose."""
-    if table.count < FEWEST_CHOSEN:
-        return PivotBlock(table, vocabulary, frequency)
+    if model is None and table.count < FEWEST_CHOSEN:
+        return (DenseSegment if _looks_dense(table) else PivotBlock)(table, vocabulary, frequency)
     model = model or CostModel(machine_constants())
     choice = model.choose(table, vocabulary, frequency)
     common = on_common_attributes(table, MOST_DENSE_COLUMNS)
-    if FEWEST_CHOSEN <= common.sum() < table.count:
+    if FEWEST_APART <= common.sum() < table.count:
         parts = [table.take(np.flatnonzero(chosen)) for chosen in (common, ~common)]
         choices = [model.choose(part, vocabulary, frequency) for part in parts]
         if MARGIN * sum(part.cost for part in choices) < choice.cost:
@@ -56,6 +60,14 @@ def build_segment(
                 [KINDS[each.engine](part, vocabulary, frequency) for each, part in zip(choices, parts, strict=True)]
             )
     return KINDS[choice.engine](table, vocabulary, frequency)
+
+
+def _looks_dense(table: ClauseTable) -> bool:
+    """Few attributes, of which a clause tests a good part."""
+    columns = int((np.bincount(table.tests["attribute"][: table.test_count]) > 0).sum())
+    if table.count < FEWEST_DENSE or not 0 < columns + len(table.opaque) <= DENSE_COLUMNS:
+        return False
+    return table.test_count >= DENSITY * columns * table.count
 
 
 def build_parts(

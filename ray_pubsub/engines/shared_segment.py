@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.saved_state import SavedState, State, check, check_within
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Build, Frequency, Hits, Segment
 from ray_pubsub.engines.plan import SegmentPlan
@@ -42,12 +43,36 @@ class SharedSegment:
         build: Callable[[ClauseTable], Segment],
     ) -> None:
         order = np.argsort(group, kind="stable")
-        self._group = group[order]
-        self.owners: NDArray[np.int64] = table.owners[: table.count][order]
-        self._offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(first)))])
         distinct = table.take(first)
         distinct.owners = np.arange(len(first))
-        self._inside = build(distinct)
+        self._set(group[order], table.owners[: table.count][order], build(distinct))
+
+    def _set(self, group: NDArray[np.int32], owners: NDArray[np.int64], inside: Segment) -> None:
+        self._group = group
+        self.owners: NDArray[np.int64] = owners
+        self._offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(inside)))])
+        self._inside = inside
+
+    def state(self, slots: NDArray[np.int64] | None = None) -> State:
+        """Without what is inside. `slots`: the number that stands for each slot."""
+        return {"group": self._group, "owners": self.owners if slots is None else slots[self.owners]}
+
+    @classmethod
+    def restored(cls, state: SavedState, slots: int, inside: Segment) -> SharedSegment:
+        group = state.array("group", np.int32, None)
+        owners = state.array("owners", np.int64, len(group))
+        check_within(owners, 0, slots - 1, "owners")
+        check_within(group, 0, len(inside) - 1, "groups")
+        check((group[1:] >= group[:-1]).all(), "groups do not ascend")
+        check((np.bincount(inside.owners, minlength=len(inside)) == 1).all(), "groups are not of one clause each")
+        segment = cls.__new__(cls)
+        segment._set(group, owners, inside)
+        return segment
+
+    @property
+    def inside(self) -> Segment:
+        """Of the distinct clauses, which it numbers."""
+        return self._inside
 
     def __len__(self) -> int:
         return len(self.owners)

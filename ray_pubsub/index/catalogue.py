@@ -60,12 +60,18 @@ class Catalogue:
         assert source is not None
         return source
 
-    def items(self) -> list[tuple[str | int, int, Source]]:
-        """Id, slot and source of all, in the order they were added."""
+    def listed(self) -> tuple[NDArray[np.int64], NDArray[Any], list[Any]]:
+        """Slots, ids and sources of all, in the order they were added; changes later on do not show in them."""
         slots = self._slots.slots()
-        return list(
-            zip(self._column.take(slots).tolist(), slots.tolist(), map(self.source, slots.tolist()), strict=True)
-        )
+        sources = self._sources
+        all_there = len(slots) == len(sources)
+        ids = self._column.take(slots)
+        return slots, ids, sources.copy() if all_there else [sources[slot] for slot in slots.tolist()]
+
+    def skip_slot(self) -> None:
+        """The next slot is nobody's."""
+        self._column.skip()
+        self._sources.append(None)
 
     @property
     def nbytes(self) -> int:

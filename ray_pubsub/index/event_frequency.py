@@ -16,8 +16,9 @@ EVERY = 16
 """Small batches are counted one in so many: counting costs a microsecond, a match not much more."""
 FEWEST = 256
 """Events that say something."""
+MOST_NAMES = 65_536
 MEMORY = 1_000_000
-"""Events after which what was counted counts half: streams change."""
+"""Events after which what was counted counts half: streams change. So do names without end."""
 
 
 class EventFrequency:
@@ -36,9 +37,11 @@ class EventFrequency:
         for lane in events.lanes:
             counts[lane.attribute] = counts.get(lane.attribute, 0.0) + len(lane)
         self._events += events.size
-        if self._events > MEMORY:
+        if self._events > MEMORY or len(counts) > MOST_NAMES:
             self._events /= 2
-            self._counts = {name: count / 2 for name, count in counts.items() if count > 1}
+            past = counts.copy()  # another reader may add to it meanwhile
+            least = sorted(past.values())[-MOST_NAMES // 2] if len(past) > MOST_NAMES else 2
+            self._counts = {name: count / 2 for name, count in past.items() if count >= least}
 
     def of(self, vocabulary: Vocabulary) -> NDArray[np.float64] | None:
         """Per attribute number the part of events that carry it; None until enough were seen."""

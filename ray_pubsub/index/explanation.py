@@ -24,6 +24,10 @@ class Explanation:
     reason: str
     parts: tuple[Explanation, ...] = ()
 
+    def __bool__(self) -> bool:
+        """Whether it matched."""
+        return self.truth is True
+
     @property
     def matched(self) -> bool:
         return self.truth is True

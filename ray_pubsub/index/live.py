@@ -56,6 +56,24 @@ class LiveIndex:
         )
         self.upkeep = Upkeep(self, background)
 
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._vocabulary
+
+    def restore(
+        self, blocks: tuple[Segment, ...], flags: NDArray[np.uint8], dead: bool, residual: dict[int, Source]
+    ) -> None:
+        """Blocks of an index that was saved, in this empty one's vocabulary; `flags` by slot. `dead`: the last slot is removed."""
+        with self.writing:
+            died = np.full(max(64, len(flags)), ALIVE)
+            if dead:
+                died[len(flags) - 1] = 0
+            padded = np.concatenate([flags, np.zeros(len(died) - len(flags), np.uint8)])
+            filtered = dead or bool(flags.any())
+            self.snapshot = self.snapshot._replace(
+                blocks=blocks, died=died, flags=padded, filtered=filtered, residual=residual
+            )
+
     def add(self, slot: int, source: Source, replaced: int) -> None:
         """One more, in a few microseconds; `replaced` is the slot it takes the place of, or -1."""
         with self.writing:
@@ -157,9 +175,16 @@ class LiveIndex:
             number = np.full(len(old.died), -1, dtype=np.int64)
             number[slots] = np.arange(len(slots))
             fresh = LiveIndex(self._limits, self._build, self.policy, background=self.upkeep.background)
-            parts = [part for part in old.parts if len(part)]
-            kept = [number[part.owners[: len(part)]] >= 0 for part in parts]
-            table = join_tables([part.table() for part in parts], kept) if parts else ClauseTable.empty()
+            tables = []
+            for part in old.parts:
+                kept = np.flatnonzero(number[part.owners[: len(part)]] >= 0)
+                if len(kept):
+                    tables.append(part.table(kept))
+            table = (
+                join_tables(tables, [np.ones(part.count, dtype=bool) for part in tables])
+                if tables
+                else ClauseTable.empty()
+            )
             moved = move_table(table, number, self._vocabulary, fresh._vocabulary)
             fresh.frequency = self.frequency
             blocks = fresh.build(moved)
@@ -174,6 +199,7 @@ class LiveIndex:
                 filtered=bool(flags.any()),
                 residual=residual,
             )
+            self.upkeep.abandon()
             return fresh
 
     def seal(self) -> None:
@@ -201,9 +227,7 @@ class LiveIndex:
         if isinstance(source, Expression):
             recipe = self._compiler.interval_recipe(source.shape)
             if recipe is not None:
-                fields = recipe.fields(source.constants)
-                if fields is not None:
-                    table.append_packed(slot, recipe.tests, recipe.record, fields)
+                recipe.append(table, slot, source)
                 return
         compiled = self._compiled(slot, source)
         repeats = len(compiled.clauses) > 1 and not compiled.conjunctive

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
+from ray_pubsub.columns.integer_cutter import IntegerCutter
 from ray_pubsub.engines.contract import Engine, Source
 from ray_pubsub.engines.plan import IndexPlan
 from ray_pubsub.errors import (
@@ -24,8 +26,10 @@ from ray_pubsub.index.catalogue import Catalogue, check_id
 from ray_pubsub.index.engine_choice import make_engine
 from ray_pubsub.index.explanation import Explanation, explain_tree
 from ray_pubsub.index.indexed_table import IndexedTable
+from ray_pubsub.index.listed import listed
 from ray_pubsub.index.live import LiveIndex
 from ray_pubsub.index.predicate_table import PredicateTable
+from ray_pubsub.index.saved_texts import SavedTexts
 from ray_pubsub.language.shapes import ShapeCache
 from ray_pubsub.language.tree import Tree
 from ray_pubsub.model.dict_events import flatten
@@ -35,11 +39,11 @@ from ray_pubsub.model.match_batch import MatchBatch
 from ray_pubsub.settings import Limits
 
 if TYPE_CHECKING:
-    from ray_pubsub.index.storage import SavedIndex
+    from ray_pubsub.index.storage import Content, SavedIndex
 
 __all__ = ["AddReport", "MatchIndex"]
 
-SLOTS_UNTIL_COMPACTION = 16_384
+SLOTS_UNTIL_COMPACTION, SLOTS_WHEN_EMPTY = 16_384, 1024
 NO_ID: Any = object()
 """Instead of None, which is no id either, but is an id that somebody failed to find."""
 
@@ -79,13 +83,13 @@ class MatchIndex:
     ) -> None:
         """`merges="background"`: blocks are built and merged in a thread, so that no change waits for it. `options` are the engine's:
         `cache=` (ω, cached bit sets per attribute) for dexin and gem, `tau=` for gem, `exclusive_only=`, `inclusive_only=` for dexin."""
-        self.limits = limits or Limits()
+        self.limits = Limits() if limits is None else limits
         if not isinstance(self.limits, Limits):
             raise SettingError("limits", f"must be a ray_pubsub.Limits, not {type(limits).__name__}")
         self.engine = engine
         self.merges = merges
         self.options = options
-        self._shapes = ShapeCache(self.limits)
+        self._shapes = ShapeCache(self.limits, cutter=IntegerCutter())
         self._books = Books(Catalogue(), make_engine(engine, self.limits, merges, options))
         self._writing = threading.RLock()
 
@@ -122,7 +126,7 @@ class MatchIndex:
     def add_many(self, ids: Iterable[str | int], expressions: Iterable[str], *, atomic: bool = False) -> AddReport:
         """Adds many at once. The bad ones are in the report and the good ones are added; with `atomic=True` a single bad
         one raises RejectedSubscriptionsError, which lists all of them, and nothing is added."""
-        ids, expressions = _listed("ids", ids), _listed("expressions", expressions)
+        ids, expressions = listed("ids", ids), listed("expressions", expressions)
         if len(ids) != len(expressions):
             raise SettingError("add_many", f"{len(ids)} ids but {len(expressions)} expressions")
         good: list[str | int] = []
@@ -175,7 +179,7 @@ class MatchIndex:
 
     def remove_many(self, ids: Iterable[str | int]) -> int:
         """Removes subscriptions at once; the number that were there."""
-        ids = list(ids)
+        ids = listed("ids", ids)
         for identity in ids:
             check_id(identity)
         with self._writing:
@@ -239,37 +243,48 @@ class MatchIndex:
         """Writes the index to a file, all or nothing: a crash leaves the old file or the new one."""
         from ray_pubsub.index.storage import save
 
-        save(path, self.engine, self.options, self.limits, self._items())
+        save(path, self._content())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, engine: str | None = None) -> MatchIndex:
-        """The index of a file that `save` wrote; `engine` overrides the one it was saved with. Raises IndexFileError."""
+    def load(cls, path: str | os.PathLike[str], *, engine: str | None = None, merges: str = "inline") -> MatchIndex:
+        """The index of a file that `save` wrote; `engine` overrides the one it was saved with: then it is built anew. Raises
+        IndexFileError."""
         from ray_pubsub.index.storage import load
 
-        return cls._of(load(path), engine)
+        return cls._of(load(path, engine), engine, merges)
 
     @classmethod
-    def _of(cls, saved: SavedIndex, engine: str | None = None) -> MatchIndex:
-        from ray_pubsub.index.storage import ids_and_texts
-
+    def _of(cls, saved: SavedIndex, engine: str | None = None, merges: str = "inline") -> MatchIndex:
         options = saved.options if engine in (None, saved.engine) else {}
-        index = cls(engine or saved.engine, limits=saved.limits, **options)  # type: ignore[arg-type]
-        for section in saved.sections:
-            if "text" in section.column_names:
-                index.add_many(*ids_and_texts(section), atomic=True)
+        index = cls(engine or saved.engine, limits=saved.limits, merges=merges, **options)
+        catalogue = saved.restored(index._books.engine, index._shapes.parse)
+        if catalogue is not None:
+            index._books = Books(catalogue, index._books.engine)
+            return index
+        for ids, content in saved.in_order():
+            if ids is not None:
+                index.add_many(ids, content, atomic=True)
             else:
-                index.add_predicates(section, atomic=True)
+                index.add_predicates(content, atomic=True)
         return index
 
-    def __reduce__(self) -> Any:
-        """Pickles as the bytes of its file, so that an index can be sent to another process."""
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickles as the bytes of its file, so that an index can be sent to another process; from protocol 5 on beside the stream, if
+        there is a place for that."""
         from ray_pubsub.index.storage import dump
 
-        return _unpickled, (dump(self.engine, self.options, self.limits, self._items()),)
+        content = dump(self._content())
+        return _unpickled, (pickle.PickleBuffer(content) if protocol >= 5 else content,)
 
-    def _items(self) -> list[tuple[str | int, int, Source]]:
+    def _content(self) -> Content:
+        from ray_pubsub.index.saved_subscriptions import Listed
+        from ray_pubsub.index.storage import Content
+
         with self._writing:
-            return self._books.catalogue.items()
+            catalogue, engine = self._books
+            snapshot = engine.snapshot if isinstance(engine, LiveIndex) else None
+            listed = Listed(*catalogue.listed())
+        return Content(self.engine, self.options, self.limits, listed, engine, snapshot)
 
     def _find(self, id: str | int) -> tuple[int, Source]:
         with self._writing:
@@ -300,7 +315,8 @@ class MatchIndex:
         """When most slots ever given are free again, the rest get new ones, and all memory that the others held is given back. Readers
         go on with the books they opened."""
         catalogue, engine = self._books
-        if catalogue.next_slot < SLOTS_UNTIL_COMPACTION + 4 * len(catalogue):
+        enough = SLOTS_UNTIL_COMPACTION + 4 * len(catalogue) if len(catalogue) else SLOTS_WHEN_EMPTY
+        if catalogue.next_slot < enough:
             return
         stores: dict[int, Source] = {}
         fresh, slots = catalogue.compacted(lambda source, slot: _moved(source, slot, stores))
@@ -315,6 +331,8 @@ def _moved(source: Source, slot: int, known: dict[int, Source]) -> Source:
     """A source that answers for a new slot what `source` answers for `slot`."""
     if isinstance(source, IndexedTable):
         return known.setdefault(id(source), IndexedTable(source.store))
+    if isinstance(source, SavedTexts):
+        return source.alone(slot)
     return Moved(source, slot) if isinstance(source, PredicateTable) else source
 
 
@@ -340,16 +358,10 @@ def _read_one(event: Mapping[str, Any]) -> EventBatch:
     return batch
 
 
-def _unpickled(content: bytes) -> MatchIndex:
+def _unpickled(content: Any) -> MatchIndex:
     from ray_pubsub.index.storage import read
 
     return MatchIndex._of(read("pickle", content))
-
-
-def _listed(name: str, values: Any) -> list[Any]:
-    if isinstance(values, str | bytes | Mapping):
-        raise SettingError(name, f"must be a list or a column, not one {type(values).__name__}")
-    return values.to_pylist() if hasattr(values, "to_pylist") else list(values)
 
 
 def _columns(table: Any) -> dict[str, list[Any]]:

@@ -13,11 +13,11 @@ class MergePolicy:
     """Size-tiered: blocks of like size are merged when there are enough of them, so every clause is rewritten a logarithmic number of
     times; a block that is mostly dead is rewritten alone, so memory comes back after removals."""
 
-    tail_clauses: int = 1024
+    tail_clauses: int = 2048
     """A tail this long becomes a block."""
     growth: int = 8
     """A tier's blocks are up to this many times larger than the tier below's."""
-    blocks_per_tier: int = 4
+    blocks_per_tier: int = 3
     dead_part: float = 0.3
 
     def choose(self, sizes: Sequence[int], dead: Sequence[int]) -> list[int]:

@@ -1,184 +1,229 @@
-"""A saved index: one file, written whole or not at all, checked whole before anything of it is used.
+"""A saved index: one file (sealed_file.py), which says the same twice.
 
-    magic, format version, header length       24 bytes
-    header                                     msgpack: engine, limits, sections with length and checksum
-    checksum of all the above                  8 bytes
-    sections                                   Arrow streams in the order of adding: expressions, or rows of intervals
+- The subscriptions (saved_subscriptions.py): ids, texts and rows of intervals. That is the index; any release can build it from them.
+- The blocks as they were built (prepared.py), if the engine has blocks: a release of the same layout takes them as they are, and texts are
+  parsed only when somebody asks for one. Another layout, or another engine at loading, and the subscriptions are added anew.
 
-Checksums are XXH3. A file that is cut short, changed, foreign or of a newer format is refused with the reason.
+Checksums guard against accidents. A file that somebody made up, with checksums that fit, is refused, or gives an index with other matches,
+or an error when it is used; it never makes a kernel read or write beyond its arrays, and nothing of it is ever run.
 """
 
 from __future__ import annotations
 
 import os
-import struct
+import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from itertools import groupby
-from pathlib import Path
-from typing import Any
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 import msgpack
 import numpy as np
 import pyarrow as pa
-import xxhash
+from numpy.typing import NDArray
 
+from ray_pubsub.columns.saved_state import SavedState, State, Texts, UnfitStateError, check, packed_texts
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.contract import Source
-from ray_pubsub.errors import IndexFileError
-from ray_pubsub.index.indexed_table import IndexedTable, interval_rows
-from ray_pubsub.index.predicate_table import PredicateTable
-from ray_pubsub.model.id_column import ids_of
+from ray_pubsub.engines import segment_state
+from ray_pubsub.engines.contract import Engine, Source
+from ray_pubsub.errors import IndexFileError, RayPubSubError
+from ray_pubsub.index.catalogue import Catalogue, check_id
+from ray_pubsub.index.indexed_table import IndexedTable
+from ray_pubsub.index.live import LiveIndex
+from ray_pubsub.index.prepared import prepared_state, restore
+from ray_pubsub.index.saved_subscriptions import (
+    Listed,
+    ids_and_names,
+    in_order,
+    subscription_tables,
+    texts_and_places,
+)
+from ray_pubsub.index.saved_texts import Parse, SavedTexts
+from ray_pubsub.index.sealed_file import FileKind, Unsealed, read_file, read_memory, sealed, write_whole
+from ray_pubsub.index.snapshot import Snapshot
 from ray_pubsub.settings import Limits
 
-__all__ = ["SavedIndex", "dump", "ids_and_texts", "load", "read", "save"]
+__all__ = ["Content", "SavedIndex", "dump", "load", "read", "save"]
 
-MAGIC = b"ray-pubsub\r\n"
-VERSION = 1
-PREFIX = struct.Struct("<12sIQ")
-CHECKSUM = struct.Struct("<Q")
-LARGEST_HEADER = 1 << 24
-
-
-Items = list[tuple[str | int, int, Source]]
-"""Id, slot and source of every subscription, in the order of adding."""
-Options = Mapping[str, int | bool]
+INDEX = FileKind(b"ray-pubsub\r\n", 1, "a saved ray-pubsub index")
+AN_ARRAY = 1
+"""Code of the msgpack extension that stands for an array, by its number."""
+SPOILT = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError),
+    pa.ArrowException,
+)
+"""What reading a file that somebody made up may end in, here or in numpy or Arrow."""
 
 
-@dataclass(frozen=True, slots=True)
-class SavedIndex:
+class Content(NamedTuple):
+    """An index at one moment."""
+
     engine: str
-    options: dict[str, int | bool]
+    options: Mapping[str, int | bool]
     limits: Limits
-    sections: list[Any]
-    """Arrow tables in the order the subscriptions were added; one with a column `text` is expressions, else intervals."""
+    listed: Listed
+    holder: Engine
+    snapshot: Snapshot | None
+    """Of a live index."""
 
 
-def dump(engine: str, options: Options, limits: Limits, items: Items) -> bytes:
-    """The content of the file."""
-    sections = [_pack(table) for table in _tables(items)]
-    header = msgpack.packb(
-        {
-            "engine": engine,
-            "options": dict(options),
-            "limits": asdict(limits),
-            "sections": [(len(section), xxhash.xxh3_64_intdigest(section)) for section in sections],
-        }
-    )
-    start = PREFIX.pack(MAGIC, VERSION, len(header)) + header
-    return b"".join([start, CHECKSUM.pack(xxhash.xxh3_64_intdigest(start)), *sections])
+class SavedIndex:
+    """A file that was read and checked."""
+
+    def __init__(self, name: str, unsealed: Unsealed, prepared: bool) -> None:
+        """Raises IndexFileError. `prepared`: take the blocks as they are."""
+        self._name = name
+        header = unsealed.header
+        with _Refusing(name):
+            self.engine: str = header["engine"]
+            self.options: dict[str, Any] = header["options"]
+            self.limits = Limits(**header["limits"])
+            tables = list(zip(header["tables"], unsealed.tables, strict=True))
+            check(isinstance(self.options, dict), "options are not named")
+            self._ids, self._names = ids_and_names(dict(tables)["ids"], dict(tables)["attributes"])
+            if self._ids.dtype != np.int64:
+                for identity in self._ids.tolist():
+                    check_id(identity)
+            self._tables = [(kind, table) for kind, table in tables if kind in ("texts", "intervals")]
+            self._state = SavedState(_unpacked(header["prepared"], unsealed.arrays)) if prepared else None
+
+    def restored(self, engine: Engine, parse: Parse) -> Catalogue | None:
+        """Puts the blocks into an empty engine; the catalogue that goes with them, or None if there are no blocks to be had."""
+        if self._state is None or not isinstance(engine, LiveIndex):
+            return None
+        with _Refusing(self._name):
+            count = len(self._ids)
+            sources: list[Source] = [IndexedTable(engine)] * count
+            texts: SavedTexts | None = None
+            for kind, table in self._tables:
+                if kind == "texts":
+                    check(texts is None, "texts twice")
+                    column, places = texts_and_places(table, count)
+                    texts = SavedTexts(places, column, parse)
+                    if len(places) == count:
+                        sources = [texts] * count
+                    else:
+                        for place in places.tolist():
+                            sources[place] = texts
+
+            def alone(slot: int) -> Source:
+                source = sources[slot]
+                check(isinstance(source, SavedTexts), "a subscription without its text")
+                assert isinstance(source, SavedTexts)
+                sources[slot] = source.alone(slot)
+                return sources[slot]
+
+            dead = restore(engine, self._state, self._names, count, self.options, alone)
+            catalogue = Catalogue()
+            replaced, added = catalogue.add_many(self._ids, sources)
+            check(not len(replaced) and len(added) == count, "an id twice")
+            if dead:
+                catalogue.skip_slot()
+            return catalogue
+
+    def in_order(self) -> Iterator[tuple[Any, Any]]:
+        """The subscriptions, run by run: ids and texts, or None and a table of intervals."""
+        with _Refusing(self._name):
+            yield from in_order(self._ids, self._names, self._tables)
 
 
-def save(path: str | os.PathLike[str], engine: str, options: Options, limits: Limits, items: Items) -> None:
+class _Refusing:
+    """What goes wrong within is the file's fault."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        if isinstance(error, IndexFileError):
+            return
+        if isinstance(error, (*SPOILT, RayPubSubError)):
+            reason = str(error) if isinstance(error, UnfitStateError | RayPubSubError) else repr(error)
+            raise IndexFileError(self._name, f"is damaged: {reason}") from error
+
+
+def save(path: str | os.PathLike[str], content: Content) -> None:
     """Writes beside the target, then renames: no reader ever sees half a file."""
-    target = Path(path)
-    partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(dump(engine, options, limits, items))
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-        _sync_folder(target.parent)
-    except OSError as error:
-        raise IndexFileError(os.fspath(path), f"cannot be written: {error.strerror}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, *_parts(content))
 
 
-def load(path: str | os.PathLike[str]) -> SavedIndex:
-    """Reads and checks a file; raises IndexFileError and has then done nothing."""
-    name = os.fspath(path)
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise IndexFileError(name, f"cannot be read: {error.strerror}") from None
-    return read(name, content)
+def dump(content: Content) -> bytes:
+    """The content of the file."""
+    return b"".join(_parts(content))
 
 
-def read(name: str, content: bytes) -> SavedIndex:
-    """Checks a content that `dump` made."""
-    if len(content) < PREFIX.size or not content.startswith(MAGIC):
-        raise IndexFileError(name, "is not a saved ray-pubsub index")
-    _, version, header_length = PREFIX.unpack_from(content)
-    if version != VERSION:
-        raise IndexFileError(name, f"has format version {version}; this release reads version {VERSION}")
-    end = PREFIX.size + header_length
-    if header_length > LARGEST_HEADER or end + CHECKSUM.size > len(content):
-        raise IndexFileError(name, "is cut short")
-    if CHECKSUM.unpack_from(content, end)[0] != xxhash.xxh3_64_intdigest(content[:end]):
-        raise IndexFileError(name, "has a damaged header")
-    header = msgpack.unpackb(content[PREFIX.size : end])
-    place = end + CHECKSUM.size
-    tables = []
-    for length, checksum in header["sections"]:
-        section = memoryview(content)[place : place + length]
-        if len(section) != length:
-            raise IndexFileError(name, "is cut short")
-        if xxhash.xxh3_64_intdigest(section) != checksum:
-            raise IndexFileError(name, "is damaged: a checksum does not fit")
-        tables.append(pa.ipc.open_stream(pa.py_buffer(section)).read_all())
-        place += length
-    if place != len(content):
-        raise IndexFileError(name, "has bytes after its end")
-    return SavedIndex(header["engine"], header.get("options", {}), Limits(**header["limits"]), tables)
+def load(path: str | os.PathLike[str], engine: str | None = None) -> SavedIndex:
+    """Reads and checks a file, for this engine or the one it was saved with; raises IndexFileError and has then done nothing."""
+    unsealed = read_file(INDEX, path, lambda header: _wanted(header, engine))
+    return SavedIndex(os.fspath(path), unsealed, _is_prepared(unsealed.header, engine))
 
 
-def _tables(items: Items) -> Iterator[Any]:
-    """A table for each run of subscriptions that came as expressions, or in one table of intervals."""
-    for _, group in groupby(items, key=_run_of):
-        run = list(group)
-        source, rows = run[0][2], None
-        slots = np.array([slot for _, slot, _ in run])
-        if isinstance(source, IndexedTable):
-            rows = interval_rows(ids_of([identity for identity, _, _ in run]), *source.store.clauses_of(slots))
-        elif isinstance(source, PredicateTable) and _is_plain(run[0]):
-            words = Vocabulary()
-            rows = interval_rows(ids_of([identity for identity, _, _ in run]), source.clauses(slots, words), words)
-        if rows is not None:
-            yield rows
-        else:
-            ids = [identity for identity, _, _ in run]
-            yield pa.table(
-                {
-                    "number": pa.array(
-                        [identity if isinstance(identity, int) else None for identity in ids], pa.int64()
-                    ),
-                    "name": pa.array(
-                        [identity if isinstance(identity, str) else None for identity in ids], pa.string()
-                    ),
-                    "text": pa.array([each.text_at(slot) for _, slot, each in run], pa.large_string()),
-                }
-            )
+def read(name: str, content: Any) -> SavedIndex:
+    """The same of a content that `dump` made."""
+    unsealed = read_memory(INDEX, name, content, lambda header: _wanted(header, None))
+    return SavedIndex(name, unsealed, _is_prepared(unsealed.header, None))
 
 
-def _run_of(item: tuple[str | int, int, Source]) -> Any:
-    """Equal for neighbours that can stand in one section; ids of a section of intervals are of one type."""
-    identity, _, source = item
-    return (id(source), type(identity)) if isinstance(source, IndexedTable) or _is_plain(item) else None
+def _parts(content: Content) -> list[Any]:
+    index, snapshot = content.holder, content.snapshot
+    arrays: list[NDArray[Any]] = []
+    header: dict[str, Any] = {
+        "engine": content.engine,
+        "options": dict(content.options),
+        "limits": asdict(content.limits),
+    }
+    vocabulary = Vocabulary()
+    if isinstance(index, LiveIndex) and snapshot is not None:
+        vocabulary = index.vocabulary
+        header["prepared"] = _packed(prepared_state(index, snapshot, content.listed.slots), arrays)
+        header["layout"] = _layout()
+    tables = subscription_tables(content.listed, snapshot, vocabulary)
+    header["tables"] = [name for name, _ in tables]
+    return sealed(INDEX, header, (table for _, table in tables), arrays)
 
 
-def _is_plain(item: tuple[str | int, int, Source]) -> bool:
-    _, slot, source = item
-    return isinstance(source, PredicateTable) and bool(source.plain[slot - source.first_slot])
+def _layout() -> str:
+    return f"{segment_state.LAYOUT} {sys.byteorder}"
 
 
-def ids_and_texts(section: Any) -> tuple[list[str | int], list[str]]:
-    """The subscriptions of a section of expressions."""
-    numbers, names, texts = (section.column(name).to_pylist() for name in ("number", "name", "text"))
-    return [name if number is None else number for number, name in zip(numbers, names, strict=True)], texts
+def _is_prepared(header: dict[str, Any], engine: str | None) -> bool:
+    """Whether the blocks can be taken as they are."""
+    return header.get("layout") == _layout() and engine in (None, header.get("engine"))
 
 
-def _pack(table: Any) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+def _wanted(header: dict[str, Any], engine: str | None) -> list[bool]:
+    names = header.get("tables")
+    sections = header["sections"]
+    if not isinstance(names, list) or len(names) != len(sections):
+        return [True] * len(sections)
+    prepared = _is_prepared(header, engine)
+    return [not prepared or name != "intervals" for name in names]
 
 
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _packed(state: State, arrays: list[NDArray[Any]]) -> bytes:
+    """Arrays are put into the list, and stand in the state as their numbers."""
+
+    def replaced(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            arrays.append(value)
+            return msgpack.ExtType(AN_ARRAY, (len(arrays) - 1).to_bytes(4, "little"))
+        return int(value)
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Texts):
+            offsets, data = packed_texts(value.texts)
+            return {"offsets": offsets, "data": data}
+        if isinstance(value, dict):
+            return {name: plain(each) for name, each in value.items()}
+        return [plain(each) for each in value] if isinstance(value, list) else value
+
+    packed: bytes = msgpack.packb(plain(state), default=replaced)
+    return packed
+
+
+def _unpacked(packed: bytes, arrays: list[NDArray[Any]]) -> Any:
+    def array(code: int, number: bytes) -> NDArray[Any]:
+        check(code == AN_ARRAY, "an unknown extension")
+        return arrays[int.from_bytes(number, "little")]
+
+    return msgpack.unpackb(packed, ext_hook=array)

@@ -8,6 +8,7 @@ not, so an idle index has no thread. If it cannot keep up, changes wait for it: 
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from ray_pubsub.columns.decoding import join_tables
@@ -35,6 +36,7 @@ class Upkeep:
         self._one_at_a_time = threading.RLock()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
+        self._abandoned = False
         self._progress = threading.Condition(index.writing)
 
     def after_change(self, removed: int) -> None:
@@ -55,17 +57,15 @@ class Upkeep:
         self._start()
         while len(index.snapshot.sealed) >= MOST_SEALED and self._thread is not None:
             self._progress.wait()
-        if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
+        self._raise_failure()
 
     def run(self) -> None:
         """Everything there is to do now."""
         with self._one_at_a_time:
             self._removed = 0
-            while self._index.snapshot.sealed:
+            while self._index.snapshot.sealed and not self._abandoned:
                 self._build_sealed()
-            while chosen := self._index.policy.choose(*self._sizes()):
+            while not self._abandoned and (chosen := self._index.policy.choose(*self._sizes())):
                 self._merge([self._index.snapshot.blocks[number] for number in chosen])
             clauses = sum(map(len, self._index.snapshot.blocks))
             self._look_after = self._index.policy.removals_until_a_look(clauses)
@@ -73,7 +73,8 @@ class Upkeep:
 
     def merge_all(self) -> None:
         """Everything into one block, without what was removed."""
-        with self._one_at_a_time:
+        # Inline, upkeep runs under the writer's lock; the two locks are always taken in the same order.
+        with nullcontext() if self.background else self._index.writing, self._one_at_a_time:
             with self._index.writing:
                 if self._index.snapshot.tail.clauses:
                     self._index.seal()
@@ -83,14 +84,30 @@ class Upkeep:
                 self._merge(list(self._index.snapshot.blocks))
 
     def wait(self) -> None:
-        """Until the background thread has nothing left to do."""
-        while (thread := self._thread) is not None and thread is not threading.current_thread():
+        """Until the background thread has nothing left to do; raises what it failed with."""
+        while True:
+            with self._index.writing:
+                thread = self._thread
+                if thread is None:
+                    self._raise_failure()
+                    return
             thread.join()
 
+    def abandon(self) -> None:
+        """The index is replaced by another: nothing more is to be done for it."""
+        self._abandoned = True
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
     def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="ray-pubsub-upkeep", daemon=True)
-            self._thread.start()
+        """Called with the writer's lock, which the thread needs to end: so it is known before it can be forgotten."""
+        if self._thread is None and not self._abandoned:
+            thread = threading.Thread(target=self._work, name="ray-pubsub-upkeep", daemon=True)
+            thread.start()
+            self._thread = thread
 
     def _work(self) -> None:
         index = self._index
@@ -99,7 +116,8 @@ class Upkeep:
                 self.run()
                 with index.writing:
                     self._progress.notify_all()
-                    if not index.snapshot.sealed and not index.policy.choose(*self._sizes()):
+                    idle = not index.snapshot.sealed and not index.policy.choose(*self._sizes())
+                    if idle or self._abandoned:
                         self._thread = None
                         return
         except BaseException as failure:

@@ -1,11 +1,13 @@
-"""Tests in CSR form to bounds in columns."""
+"""Tests in CSR form to bounds in columns, and from a dense segment's rows back to tests."""
 
 from __future__ import annotations
 
-from ray_pubsub.kernels.clustering import FREE_LOW
+import numpy as np
+
+from ray_pubsub.kernels.clustering import FREE_HIGH, FREE_LOW
 from ray_pubsub.kernels.compiled import compiled
 
-__all__ = ["scatter_bounds"]
+__all__ = ["list_tests", "scatter_bounds"]
 
 
 @compiled
@@ -22,3 +24,28 @@ def scatter_bounds(offsets, column, low, high, top, low_out, high_out):
                 low_out[place, clause] = max(low_out[place, clause], FREE_LOW + 1)
             if high[test] < top[place]:
                 high_out[place, clause] = min(high_out[place, clause], high[test])
+
+
+@compiled
+def list_tests(rows, exact, least, top, places, offsets, column, low, high):
+    """The tests of the clauses at these places (kernels/bitmaps.py, build_rows); there is room for one per clause and column. Returns how
+    many they are."""
+    columns = len(top)
+    filled = 0
+    for number in range(len(places)):
+        place = places[number]
+        for each in range(columns):
+            low_code, high_code = np.int64(rows[place, each]), 255 - np.int64(rows[place, columns + each])
+            if low_code == 0 and high_code == 255:
+                continue
+            lower, upper = np.int64(0), np.int64(FREE_HIGH)
+            if low_code != 0:
+                lower = max(1, np.int64(least[each, low_code]) + np.int64(exact[place, each]))
+            if high_code != 255:
+                upper = np.int64(least[each, high_code]) + np.int64(exact[place, columns + each])
+            column[filled] = each
+            low[filled] = lower
+            high[filled] = min(upper, np.int64(top[each]))
+            filled += 1
+        offsets[number + 1] = filled
+    return filled

@@ -20,7 +20,7 @@ def _code(whole, rest, base, count, least, start, operand_whole, operand_rest):
     if least != np.iinfo(np.int64).min:  # direct
         if whole < least or (whole == least and rest < 0):
             return base
-        if whole - least >= count or whole < least:  # the second: the difference overflowed
+        if whole > least + (count - 1):  # the largest operand; a difference of the two could overflow
             return base + 2 * count
         offset = 2 * (whole - least) + 1
         if rest > 0:

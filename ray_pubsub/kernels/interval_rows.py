@@ -1,10 +1,12 @@
-"""Subscriptions given as rows of intervals: which of them are plain."""
+"""Subscriptions that are intervals: which rows of a table are plain, and writing the tests of one."""
 
 from __future__ import annotations
 
+from numba import njit
+
 from ray_pubsub.kernels.compiled import compiled
 
-__all__ = ["find_plain"]
+__all__ = ["find_plain", "put_intervals"]
 
 
 @compiled
@@ -23,3 +25,17 @@ def find_plain(
                 elif low_rest[row] == high_rest[row]:
                     good &= low_closed[row] and high_closed[row]
         plain[number] = good
+
+
+@njit(cache=True, error_model="numpy")
+def put_intervals(values, lows, highs, template, tests, start):
+    """Writes a clause of intervals, given by a template and the places of their bounds among the values; False if one is empty: then
+    nothing is written. Holds the GIL: letting go of it costs as much as the work."""
+    for number in range(len(lows)):
+        if values[lows[number]] > values[highs[number]]:
+            return False
+    for number in range(len(lows)):
+        tests[start + number] = template[number]
+        tests[start + number].low_whole = values[lows[number]]
+        tests[start + number].high_whole = values[highs[number]]
+    return True

@@ -62,6 +62,10 @@ class IdColumn:
         self._values[self._length : needed] = fresh
         self._length = needed
 
+    def skip(self) -> None:
+        """A place that has no id, and is never asked for."""
+        self.append((0 if self._first is None else self._first + self._length,))
+
     def _append_one(self, identity: Any) -> bool:
         """One more of the same, for which no array is made; False if it is not."""
         if self._first is not None:

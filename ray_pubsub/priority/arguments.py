@@ -8,13 +8,7 @@ from typing import Any
 from ray_pubsub.errors import SettingError
 from ray_pubsub.priority.discretizer import Bins, Categories, Discretizer, Function, Quantiles, Steps
 
-__all__ = ["checked_count", "checked_discretizers", "checked_rate", "listed"]
-
-
-def listed(name: str, values: Any) -> list[Any]:
-    if isinstance(values, str | bytes | Mapping):
-        raise SettingError(name, f"must be a list or a column, not one {type(values).__name__}")
-    return values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+__all__ = ["checked_count", "checked_discretizers", "checked_rate"]
 
 
 def checked_rate(rate: Any) -> float:

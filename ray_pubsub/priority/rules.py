@@ -19,11 +19,12 @@ from ray_pubsub.errors import (
     UnknownRuleError,
 )
 from ray_pubsub.index.catalogue import check_id
+from ray_pubsub.index.listed import listed
 from ray_pubsub.index.match_index import AddReport
 from ray_pubsub.language.shapes import ShapeCache
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
-from ray_pubsub.priority.arguments import checked_count, checked_discretizers, checked_rate, listed
+from ray_pubsub.priority.arguments import checked_count, checked_discretizers, checked_rate
 from ray_pubsub.priority.cache import NO_LINES, SignatureCache
 from ray_pubsub.priority.confirmation import RuleIndexes, Snapshot, Source, matched
 from ray_pubsub.priority.discretizer import Discretizer
@@ -75,11 +76,13 @@ class PriorityRules:
         `discretizers`: attribute → how its values are put into bins, where the rules' operands are not to decide.
         `cache`: how many signatures' answers are remembered."""
         self._levels = Levels(levels)
-        self.confirm = bool(confirm)
+        if not isinstance(confirm, bool):
+            raise SettingError("confirm", f"must be True or False, not {confirm!r}")
+        self.confirm = confirm
         self.false_positive_rate = checked_rate(false_positive_rate)
         self.signatures = checked_count("signatures", signatures, 1 << 12, MOST_SIGNATURES)
         self.discretizers = checked_discretizers(discretizers)
-        self.limits = limits or Limits()
+        self.limits = Limits() if limits is None else limits
         if not isinstance(self.limits, Limits):
             raise SettingError("limits", f"must be a ray_pubsub.Limits, not {type(limits).__name__}")
         self.cache_entries = checked_count("cache", cache, 0, MOST_SIGNATURES)
@@ -181,7 +184,7 @@ class PriorityRules:
 
     def remove_many(self, ids: Iterable[str | int]) -> int:
         """Removes rules at once; the number that were there."""
-        ids = list(ids)
+        ids = listed("ids", ids)
         for identity in ids:
             check_id(identity)
         with self._writing:

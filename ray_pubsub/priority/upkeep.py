@@ -111,7 +111,7 @@ class RuleKeeper:
 
     def _is_time(self) -> bool:
         enough = max(1, self._built // 4 if self._built < OFTEN else self._built)
-        return self._added >= enough or self._removed > enough + UNSEEN
+        return self._added >= enough or self._removed > max(UNSEEN, self._built // 2)  # memory comes back too
 
     def _extend(self, fresh: list[int]) -> Determination:
         """Puts rules into the bins there are, and those that cannot be into the index of the exact ones."""

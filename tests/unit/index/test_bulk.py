@@ -492,3 +492,54 @@ def test_remove_of_what_is_no_id(identity: Any) -> None:
         index.remove_many(["a", identity])
     assert caught.value.id == identity
     assert list(index) == ["a"]
+
+
+def test_ids_and_texts_in_numpy_arrays() -> None:
+    index = MatchIndex()
+    assert index.add_many(np.arange(3), np.array(["x = 1", "x = 2", "x = 1"])) == AddReport(3)
+    assert matches(index, x=1) == [0, 2]
+    assert index.remove_many(np.array([0, 2])) == 2 and list(index) == [1]
+
+
+def test_one_text_is_not_many_ids() -> None:
+    index = MatchIndex()
+    index.add_many(["a", "b", "ab"], ["x = 1"] * 3)
+    with pytest.raises(SettingError, match="must be a list or a column, not one str"):
+        index.remove_many("ab")
+    assert len(index) == 3
+
+
+def test_an_emptied_index_is_as_small_as_a_new_one() -> None:
+    index = MatchIndex()
+    index.add_many(range(5000), [f"x = {number}" for number in range(5000)])
+    for number in range(5000):
+        index.remove(number)
+    assert index.nbytes < 2 * MatchIndex().nbytes
+    assert index.explain({"x": 1}).segments == ()
+
+
+@pytest.mark.parametrize("engine", ["auto", "dexin", "gem", "opindex", "rein"])
+def test_numbers_at_the_ends_of_64_bits(engine: str) -> None:
+    """Their differences do not fit 64 bits."""
+    index, scan = MatchIndex(engine), MatchIndex("scan")
+    least, most = -(2**63), 2**63 - 1
+    texts = [f"x >= {-number} and x <= {number} and y != {number}" for number in range(300)]
+    texts += [
+        "x in (0, -1, 13)",
+        "x > 10",
+        f"x = {least}",
+        f"x <= {most}",
+        f"y > {least}",
+        "y > -1e30",
+        f"x between {least} and -5",
+    ]
+    for each in (index, scan):
+        each.add_many(range(4 * len(texts)), texts * 4, atomic=True)
+        each.add_many([f"s{number}" for number in range(3000)], ["z = 0.5"] * 3000, atomic=True)
+    events = [
+        {"x": x, "y": y}
+        for x in (least, least + 1, -6, 0, 13, most - 1, most, 1e300, -1e300)
+        for y in (5, least, most, 1)
+    ]
+    assert [sorted(found) for found in index.match_many(events)] == [sorted(found) for found in scan.match_many(events)]
+    assert [sorted(index.match(event)) for event in events[:5]] == [sorted(scan.match(event)) for event in events[:5]]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ray_pubsub import MatchIndex
 from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.index import event_frequency
 from ray_pubsub.index.event_frequency import FEWEST, MEMORY, EventFrequency
 from ray_pubsub.model.events import read_events
 
@@ -46,3 +49,12 @@ def test_pivots_follow_the_events() -> None:
     assert sum(part.partitions.clauses_visited for part in plan.segments) == 0
     assert sum(part.partitions.clauses_skipped for part in plan.segments) == 3000
     assert len(index.match({"type": 0, "serial": 10})) == 11
+
+
+def test_names_without_end_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_frequency, "MOST_NAMES", 100)
+    frequency = EventFrequency()
+    for number in range(100):
+        frequency.observe(read_events([{"always": 1, **{f"n{number}_{each}": 1 for each in range(5)}}] * 64))
+    assert len(frequency._counts) <= 105
+    assert frequency.of(vocabulary("always")).tolist() == [1.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 
 import pytest
@@ -10,8 +11,11 @@ import pytest
 from ray_pubsub import MatchIndex
 from ray_pubsub.engines.segments import build_segment
 from ray_pubsub.index.live import LiveIndex
+from ray_pubsub.index.merge_policy import MergePolicy
 from ray_pubsub.index.upkeep import MOST_SEALED
 from ray_pubsub.settings import Limits
+
+POLICY = MergePolicy(tail_clauses=1024, growth=8, blocks_per_tier=4)
 
 
 def text(number: int) -> str:
@@ -55,7 +59,7 @@ def test_changes_wait_for_a_slow_background() -> None:
         return build_segment(table, vocabulary, frequency)
 
     index = MatchIndex(merges="background")
-    engine = LiveIndex(Limits(), slow, background=True)
+    engine = LiveIndex(Limits(), slow, POLICY, background=True)
     index._books = index._books._replace(engine=engine)
     most = (MOST_SEALED + 2) * engine.policy.tail_clauses
 
@@ -82,13 +86,11 @@ def test_a_failure_in_the_background_reaches_the_writer() -> None:
         raise MemoryError("no room for a block")
 
     index = MatchIndex(merges="background")
-    index._books = index._books._replace(engine=LiveIndex(Limits(), fails, background=True))
+    index._books = index._books._replace(engine=LiveIndex(Limits(), fails, POLICY, background=True))
     with pytest.raises(MemoryError, match="no room"):
         for number in range(100_000):
             index.add(number, "x >= 0")
-            if number % 1024 == 1023:
-                index.wait_for_merges()
-    assert 1024 <= len(index.match({"x": 1})) <= 3 * 1024
+    assert len(index.match({"x": 1})) >= POLICY.tail_clauses
 
 
 def test_merges_leave_out_what_was_removed_and_keep_what_was_added_meanwhile() -> None:
@@ -104,7 +106,7 @@ def test_merges_leave_out_what_was_removed_and_keep_what_was_added_meanwhile() -
         return build_segment(table, vocabulary, frequency)
 
     index = MatchIndex(merges="background")
-    engine = LiveIndex(Limits(), stops_at_the_merge, background=True)
+    engine = LiveIndex(Limits(), stops_at_the_merge, POLICY, background=True)
     index._books = index._books._replace(engine=engine)
     for number in range(4 * engine.policy.tail_clauses):
         index.add(number, "x >= 0")
@@ -121,3 +123,44 @@ def test_merges_leave_out_what_was_removed_and_keep_what_was_added_meanwhile() -
     engine.upkeep.merge_all()
     assert len(index.match({"x": 1})) == 4 * engine.policy.tail_clauses - 2 + 1
     assert not engine.snapshot.filtered, "nothing removed is left, so matches need no second look"
+
+
+def test_waiting_from_another_thread() -> None:
+    """Threads come and go while someone waits for them."""
+    index = MatchIndex(merges="background")
+    stop, wrong = threading.Event(), []
+
+    def wait() -> None:
+        while not stop.is_set():
+            try:
+                index.wait_for_merges()
+            except RuntimeError as error:
+                wrong.append(error)
+                return
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        for turn in range(8):
+            index.add_many(range(3000 * turn, 3000 * turn + 3000), ["x = 1"] * 3000)
+        stop.set()
+        waiter.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong
+
+
+def test_a_failure_reaches_who_waits() -> None:
+    def fails(table, vocabulary, frequency):
+        raise MemoryError("no room for a block")
+
+    index = MatchIndex(merges="background")
+    index._books = index._books._replace(engine=LiveIndex(Limits(), fails, POLICY, background=True))
+    for number in range(POLICY.tail_clauses):
+        index.add(number, "x >= 0")
+    with pytest.raises(MemoryError, match="no room"):
+        index.wait_for_merges()
+    index.wait_for_merges()
+    assert len(index.match({"x": 1})) == POLICY.tail_clauses

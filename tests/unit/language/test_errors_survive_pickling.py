@@ -28,6 +28,11 @@ ONE_OF_EACH = [
     errors.TableError("id", "missing"),
     errors.SettingError("engine", "unknown"),
     errors.IndexFileError("/tmp/x", "damaged"),
+    errors.UnknownLevelError("urgent", ("low", "high")),
+    errors.UnknownRuleError("r1"),
+    errors.StoreError("/tmp/x", "the disk is full"),
+    errors.FencedError("registry", 3, 4),
+    errors.OverloadedError("coordinator", 12, 0.5),
 ]
 
 
