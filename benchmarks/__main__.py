@@ -5,7 +5,17 @@ from __future__ import annotations
 import argparse
 import importlib
 
-NAMES = ["conjunctive_forms", "delivery", "ingest", "mailboxes", "many_patterns", "matching", "priorities"]
+NAMES = [
+    "conjunctive_forms",
+    "delivery",
+    "ingest",
+    "mailboxes",
+    "many_patterns",
+    "matching",
+    "priorities",
+    "scaling",
+    "updates",
+]
 
 
 def main() -> None:

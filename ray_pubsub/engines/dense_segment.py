@@ -68,7 +68,7 @@ class DenseSegment:
         columns, count = low.shape
         buckets = _buckets(columns)
         self._bucket, self._group = buckets_of_codes(buckets), buckets_of_codes(GROUPS)
-        self._edges = quantile_edges(low, high, max(1, count // EDGE_SAMPLE))
+        self._edges = quantile_edges(low, high, max(1, count // min(EDGE_SAMPLE, max(2048, count // 8))))
         narrow = largest_rest(self._edges, self.space.top) < 2**16
         self._least = least_of_codes(self._edges if narrow else np.zeros_like(self._edges))
         words = np.zeros((count, -(-2 * columns // 8)), np.uint64)

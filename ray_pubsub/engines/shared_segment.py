@@ -18,16 +18,19 @@ from ray_pubsub.model.event_batch import EventBatch
 
 __all__ = ["SharedSegment", "build_shared"]
 
+WORTH = 16
+"""One clause in so many must be a repeat: a few repeats cost less than asking, for every match, who else owns it."""
+
 
 def build_shared(table: ClauseTable, vocabulary: Vocabulary, build: Build, frequency: Frequency = None) -> Segment:
-    """The engine's segment; if some clauses are equal, of one of each."""
+    """The engine's segment; if a good part of the clauses repeat others, of one of each."""
     tests = table.tests[: table.test_count]
     group, first = np.empty(table.count, dtype=np.int32), np.empty(table.count, dtype=np.int32)
     places = np.full(1 << max(4, (2 * table.count).bit_length()), -1, dtype=np.int32)
     fields = ("attribute", "form", "kind", "low_side", "high_side", "low_whole", "low_rest", "high_whole", "high_rest")
     offsets = table.offsets[: table.count + 1]
     groups = group_equal(offsets, *[tests[name] for name in fields], places, group, first)
-    if groups == table.count:
+    if (table.count - groups) * WORTH < table.count:
         return build(table, vocabulary, frequency)
     return SharedSegment(table, group, first[:groups].astype(np.int64), lambda part: build(part, vocabulary, frequency))
 

@@ -13,7 +13,7 @@ __all__ = ["EventFrequency"]
 
 LARGE = 64
 EVERY = 16
-"""Small batches are counted one in so many: counting costs a microsecond, a match not much more."""
+"""Small batches, and wide ones, are counted one in so many: counting costs a microsecond for a few attributes, a match not much more."""
 FEWEST = 256
 """Events that say something."""
 MOST_NAMES = 65_536
@@ -31,7 +31,7 @@ class EventFrequency:
 
     def observe(self, events: EventBatch) -> None:
         self._calls += 1
-        if events.size < LARGE and self._calls % EVERY:
+        if self._calls % EVERY and (events.size < LARGE or len(events.lanes) > events.size):
             return
         counts = self._counts
         for lane in events.lanes:

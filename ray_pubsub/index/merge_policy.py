@@ -13,7 +13,7 @@ class MergePolicy:
     """Size-tiered: blocks of like size are merged when there are enough of them, so every clause is rewritten a logarithmic number of
     times; a block that is mostly dead is rewritten alone, so memory comes back after removals."""
 
-    tail_clauses: int = 2048
+    tail_clauses: int = 1024
     """A tail this long becomes a block."""
     growth: int = 8
     """A tier's blocks are up to this many times larger than the tier below's."""
