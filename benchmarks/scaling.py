@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 import ray_pubsub
-from benchmarks.matching import best_of
+from benchmarks.timing import measure
 from ray_pubsub.model.arrow_events import from_arrow
 from ray_pubsub.model.event_batch import EventBatch
 
@@ -52,7 +52,7 @@ def run(count: int, values: NDArray[np.int32], table: Table) -> tuple[float, flo
     for number in range(10):
         fits = ((low <= values[number]) & (values[number] <= high)).all(axis=1)
         assert np.array_equal(np.sort(np.array(found[number])), np.flatnonzero(fits)), f"event {number} differs"
-    batch_ms = best_of(lambda: index.match_many(batch)) / len(values) * 1e3
+    batch_ms = measure(lambda: index.match_many(batch)).median / len(values) * 1e3
     times = []
     for single in singles * 2:
         start = time.perf_counter()
