@@ -13,12 +13,12 @@ A chunk goes when all of it is settled. Rows for each delivery would be simpler 
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from actors.sqlite_file import check_ours, sync_folder
 from ray_pubsub.errors import StoreError
 
 __all__ = ["mailbox_file_errors", "open_mailbox_file"]
@@ -61,35 +61,14 @@ def open_mailbox_file(path: Path) -> sqlite3.Connection:
         is_new = not path.exists()
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
-            _check(connection, name)
+            check_ours(connection, name, APPLICATION, VERSION)
             connection.execute("pragma journal_mode = wal")
             connection.execute("pragma synchronous = full")  # a commit is on disk when it returns
             marks = f"pragma application_id = {APPLICATION}; pragma user_version = {VERSION};"
             connection.executescript(f"begin immediate; {TABLES} {marks} commit")
             if is_new:
-                _sync_folder(path.parent)
+                sync_folder(path.parent)
         except BaseException:
             connection.close()
             raise
     return connection
-
-
-def _check(connection: sqlite3.Connection, name: str) -> None:
-    (application,) = connection.execute("pragma application_id").fetchone()
-    (version,) = connection.execute("pragma user_version").fetchone()
-    (tables,) = connection.execute("select count(*) from sqlite_schema").fetchone()
-    if application != APPLICATION and (tables or application or version):
-        raise StoreError(name, "is the database of another program; name another file")
-    if version > VERSION:
-        raise StoreError(
-            name, f"was written by a newer release (format {version}, this one knows {VERSION}); run that one"
-        )
-
-
-def _sync_folder(folder: Path) -> None:
-    """Or the file might be missing after a power failure, whatever is in it."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

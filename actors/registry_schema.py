@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from actors.sqlite_file import check_ours, sync_folder
 from ray_pubsub.errors import StoreError
 
 __all__ = ["IN_MEMORY", "open_reader", "open_writer", "store_errors"]
@@ -91,7 +92,7 @@ def open_writer(path: str | os.PathLike[str] | None, most_bytes: int | None = No
     with store_errors(name):
         connection = sqlite3.connect(name, timeout=LONGEST_WAIT, isolation_level=None, check_same_thread=False)
         try:
-            _check(connection, name)
+            check_ours(connection, name, APPLICATION, SCHEMA)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = OFF")
@@ -101,7 +102,7 @@ def open_writer(path: str | os.PathLike[str] | None, most_bytes: int | None = No
                 (page,) = connection.execute("PRAGMA page_size").fetchone()
                 connection.execute(f"PRAGMA max_page_count = {max(1, most_bytes // page)}")
             if _make_tables(connection) and path is not None:
-                _sync_folder(Path(path).parent)
+                sync_folder(Path(path).parent)
         except BaseException:
             connection.close()
             raise
@@ -114,19 +115,6 @@ def open_reader(path: str) -> sqlite3.Connection:
         connection = sqlite3.connect(path, timeout=LONGEST_WAIT, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA query_only = ON")
     return connection
-
-
-def _check(connection: sqlite3.Connection, name: str) -> None:
-    """Before anything is changed: even the journal's mode is written into the file."""
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (schema,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if application != APPLICATION and (tables or application or schema):
-        raise StoreError(name, "is the database of another program; name another file")
-    if schema > SCHEMA:
-        raise StoreError(
-            name, f"was written by a newer release (schema {schema}, this one knows {SCHEMA}); run that release"
-        )
 
 
 def _make_tables(connection: sqlite3.Connection) -> bool:
@@ -145,12 +133,3 @@ def _make_tables(connection: sqlite3.Connection) -> bool:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def _sync_folder(folder: Path) -> None:
-    """A file is only there for good when its folder says so on disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Cuts texts whose constants are all plain integers, in a fifth of the time that language/shapes.py takes for any text."""
+"""The fast way to cut a text whose constants are all plain integers; language/shapes.py cuts any text."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from ray_pubsub.engines.shared_segment import build_shared
 __all__ = ["FEWEST_CHOSEN", "KINDS", "Build", "build_parts", "build_segment"]
 
 FEWEST_CHOSEN = 32_768
-"""Clauses from which on the choice matters: it takes as long as building a block of a few thousand, which live on only until they are
-merged, and the machine is not measured for them. Those are dense if they look dense."""
+"""Clauses from which on the choice matters. Smaller blocks live on only until they are merged: they are dense if they look dense, and the
+machine is not measured for them."""
 FEWEST_DENSE, DENSITY, DENSE_COLUMNS = 1024, 0.3, 40
 FEWEST_APART = 4096
 """Clauses on common attributes that are worth a segment of their own."""

@@ -42,18 +42,18 @@ def checked_table(table: Any) -> Any:
         if name.startswith(("low", "high")) and name not in COLUMNS:
             raise TableError(name, f"is not known; the columns are {', '.join(COLUMNS)}")
     columns = {name: table.column(name) for name in COLUMNS if name in table.column_names}
-    columns = {name: column if name == "attribute" else _plain(column) for name, column in columns.items()}
+    columns = {name: column if name == "attribute" else plain_column(column) for name, column in columns.items()}
     for name in ("id", "attribute"):
         if columns[name].null_count:
             raise TableError(name, "has nulls")
     if pa.types.is_integer(columns["id"].type):
         columns["id"] = _cast("id", columns["id"], pa.int64())
-    elif _is_text(columns["id"].type):
+    elif is_text(columns["id"].type):
         columns["id"] = _cast("id", columns["id"], pa.string())
     else:
         raise TableError("id", f"ids are strings or integers, not {columns['id'].type}")
     names = columns["attribute"].type
-    if not _is_text(names.value_type if pa.types.is_dictionary(names) else names):
+    if not is_text(names.value_type if pa.types.is_dictionary(names) else names):
         raise TableError("attribute", f"attribute names are strings, not {names}")
     for name in ("low_closed", "high_closed"):
         if name in columns and not pa.types.is_boolean(columns[name].type):
@@ -189,7 +189,9 @@ def kind_of(table: Any) -> Kind:
     found = {kind for kind in kinds.values() if kind is not None}
     if len(found) != 1:
         types = ", ".join(f"{column} {table.column(column).type}" for column in kinds)
-        raise TableError("low", f"low and high must be of one kind ({types})")
+        raise TableError(
+            "low", f"low and high must be of one kind ({types}); rows of another kind go into a table of their own"
+        )
     return found.pop()
 
 
@@ -208,7 +210,7 @@ def _same(value: Any, rows: int) -> NDArray[Any]:
     return np.broadcast_to(np.asarray(value), rows)
 
 
-def _plain(column: Any) -> Any:
+def plain_column(column: Any) -> Any:
     """Without dictionaries (which may hide nulls); Arrow hands most of them over without a copy of the strings."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
@@ -220,7 +222,7 @@ def _cast(name: str, column: Any, kind: Any) -> Any:
         raise TableError(name, f"cannot be read as {kind}: {error}") from None
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
@@ -229,7 +231,7 @@ def _kind_of_type(column: str, kind: Any) -> Kind | None:
         return None
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return Kind.NUMBER
-    if _is_text(kind):
+    if is_text(kind):
         return Kind.STRING
     if pa.types.is_boolean(kind):
         return Kind.BOOLEAN

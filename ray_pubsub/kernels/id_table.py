@@ -1,5 +1,4 @@
-"""A hash table from int64 to slot in one array of pairs: linear probing, no tombstones. A Python dict of a million ints takes five times
-the memory, and filling it costs more than indexing the subscriptions themselves.
+"""A hash table from int64 to slot in one array of pairs: linear probing, no tombstones: no Python object per id.
 
 The table is one int64 array [capacity, 2]: key, slot; slot -1 is an empty place. It is never full. These kernels hold the GIL, so that a
 look-up in one thread never meets an insertion of another half-way.

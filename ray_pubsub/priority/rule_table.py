@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.clause_table import ClauseTable, Form, Side, TestColumns
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.errors import RayPubSubError, Rejection, TableError
-from ray_pubsub.language.normal_form import MIDDLE
+from ray_pubsub.index.interval_columns import closed_flags, kind_of, one_array
+from ray_pubsub.index.predicate_table import interval_tree
 from ray_pubsub.language.printer import write
-from ray_pubsub.language.tree import Between, Comparison, Operand, Tree, conjunction, disjunction
+from ray_pubsub.language.tree import Operand, Tree, conjunction, disjunction
 from ray_pubsub.model.arrow_events import from_arrow
 from ray_pubsub.model.event_batch import EventBatch, Lane
 from ray_pubsub.model.values import Kind
 from ray_pubsub.priority.levels import Levels
-from ray_pubsub.priority.rule_columns import checked_columns, closed_flags, kind_of_bounds, one_array, without_bad
+from ray_pubsub.priority.rule_columns import checked_columns, without_bad
 
 __all__ = ["RuleTable", "read_rules"]
 
@@ -78,7 +79,9 @@ class RuleTable:
         for row in range(int(self.offsets[place]), int(self.offsets[place + 1])):
             low, high = (self._operand(end, row) for end in ("low", "high"))
             closed = self._rows["low_side"][row] == Side.BEFORE, self._rows["high_side"][row] == Side.AFTER
-            tests.append(_interval(self.attributes[int(self._rows["attribute"][row])], self.kind, low, high, *closed))
+            tests.append(
+                interval_tree(self.attributes[int(self._rows["attribute"][row])], self.kind, low, high, *closed)
+            )
         return conjunction(tests)
 
     def text_at(self, number: int) -> str:
@@ -120,7 +123,7 @@ def read_rules(table: Any, levels: Levels) -> ReadRules:
     """The rules of a table; raises TableError if it cannot be read at all."""
     table = checked_columns(table)
     found = ReadRules()
-    kind = kind_of_bounds(table)
+    kind = kind_of(table)
     encoded = one_array(table.column("id")).dictionary_encode()
     owner = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     ids = encoded.dictionary.to_pylist()
@@ -264,7 +267,7 @@ def _trees(
     for row in np.flatnonzero(np.isin(owner, list(wanted))).tolist():
         low, high = (each.get(row) for each in operands)
         number = int(attribute[row])
-        tree = _interval(attributes[number], kind, low, high, bool(closed[0][row]), bool(closed[1][row]))
+        tree = interval_tree(attributes[number], kind, low, high, bool(closed[0][row]), bool(closed[1][row]))
         by_rule.setdefault(int(owner[row]), {}).setdefault(number, []).append(tree)
     return {
         rule: conjunction([disjunction(alternatives) for alternatives in ways.values()])
@@ -278,19 +281,3 @@ def _operands(kind: Kind, lanes: list[Lane], end: str) -> dict[int, Operand]:
         return {}
     rows = range(len(lane)) if lane.rows is None else lane.rows.tolist()
     return {row: Operand(kind, lane.plain(place)) for place, row in enumerate(rows)}
-
-
-def _interval(
-    attribute: str, kind: Kind, low: Operand | None, high: Operand | None, low_closed: bool, high_closed: bool
-) -> Tree:
-    if low is None and high is None:
-        middle = Operand(kind, MIDDLE[kind])  # any value of the kind
-        return disjunction([Comparison(attribute, "<", middle), Comparison(attribute, ">=", middle)])
-    if low is not None and high is not None and low_closed and high_closed:
-        return Comparison(attribute, "=", low) if low == high else Between(attribute, low, high)
-    both: list[Tree] = []
-    if low is not None:
-        both.append(Comparison(attribute, ">=" if low_closed else ">", low))
-    if high is not None:
-        both.append(Comparison(attribute, "<=" if high_closed else "<", high))
-    return conjunction(both)
