@@ -110,6 +110,17 @@ class RegistryReader:
         with self._view() as (connection, _, _):
             return reading.route_counts(connection)
 
+    def shards_of(self, ids: Sequence[Any] | NDArray[Any]) -> dict[Any, int]:
+        """Id → shard, of those of these subscriptions that there are. What is no id is not there. Asked by the writer."""
+        listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
+        listed = [identity for identity in listed if type(identity) in (str, int)]
+        with self._view() as (connection, _, _):
+            return reading.shards_of(connection, listed, self._known.blocks)
+
+    def subscriber_code(self, name: str) -> int:
+        """The code of a subscriber that there is."""
+        return self._known.subscribers[name]
+
     def route(self, code: int) -> Route:
         """The route of a code."""
         return self._known.route_of[code]

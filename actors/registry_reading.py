@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from actors.block_directory import BlockDirectory
 from actors.interval_blocks import Block, text_of, unpacked_rows
 from actors.registry_arguments import chunks, places
 from actors.registry_columns import Counts, IntervalColumns, Page, ShardChanges, ShardColumns, StoredSubscription
@@ -28,6 +29,7 @@ __all__ = [
     "page",
     "route_counts",
     "shard_columns",
+    "shards_of",
     "subscription",
     "version_of",
 ]
@@ -150,6 +152,24 @@ def subscription(connection: sqlite3.Connection, id: str | int, number_in_block:
         return None
     found = _from_blocks(connection, lambda block: block.numbers == number_in_block, number_in_block, 1)
     return found[0] if found else None
+
+
+def shards_of(connection: sqlite3.Connection, ids: Sequence[Any], blocks: BlockDirectory) -> dict[Any, int]:
+    """Id → shard, of those of these that there are."""
+    found: dict[Any, int] = {}
+    for chunk in chunks(ids):
+        asked = f"SELECT id, shard FROM subscriptions WHERE id IN ({places(chunk)})"
+        try:
+            found.update(connection.execute(asked, chunk).fetchall())
+        except (OverflowError, UnicodeEncodeError):  # an id that cannot be there; the others are asked one by one
+            if len(chunk) > 1:
+                for identity in chunk:
+                    found.update(shards_of(connection, [identity], blocks))
+    for identity, number in zip(ids, blocks.numbers(ids), strict=True):
+        block = blocks.block_of(number) if number >= 0 else None
+        if block is not None:
+            found[identity] = int(block[1].shards[block[1].place(number)])
+    return found
 
 
 def page(connection: sqlite3.Connection, subscriber: str, after: int, limit: int) -> Page:

@@ -12,9 +12,13 @@ RayPubSubError
 ├── RejectedSubscriptionsError      an all-or-nothing bulk add in which some items were bad: all of them
 ├── EventError                      an event's value cannot be used: attribute, reason, position in the batch
 ├── TableError                      a table lacks a column or has one of the wrong type
+├── EventSchemaError                a DataFrame has columns that hold no values of events: all of them, with their types
 ├── SettingError                    an argument or setting out of its range
 ├── IndexFileError                  a saved index that cannot be read: path, reason
 ├── StoreError                      a server's store cannot be opened, read or written: path, reason
+├── UnavailableError                a process of the server does not answer; whether it did what was asked is not known
+├── UnknownServerError              no server of this name runs on the cluster
+├── ClusterError                    no way to a Ray cluster: its address, the reason, what to do
 ├── FencedError                     a later instance has taken over; what this one writes is refused
 └── OverloadedError                 too much is waiting; what, how much, and when to try again
 
@@ -28,7 +32,9 @@ from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
+    "ClusterError",
     "EventError",
+    "EventSchemaError",
     "ExpressionError",
     "ExpressionLimitError",
     "ExpressionSyntaxError",
@@ -43,8 +49,10 @@ __all__ = [
     "StoreError",
     "SubscriptionIdError",
     "TableError",
+    "UnavailableError",
     "UnknownLevelError",
     "UnknownRuleError",
+    "UnknownServerError",
     "UnknownSubscriptionError",
 ]
 
@@ -195,6 +203,20 @@ class TableError(RayPubSubError):
         super().__init__(f"column {column!r}: {reason}" if column is not None else reason)
 
 
+class EventSchemaError(RayPubSubError):
+    """Columns of a DataFrame are of types that no attribute has. Nothing was read."""
+
+    def __init__(self, problems: tuple[tuple[str, str, str], ...]) -> None:
+        self.problems = problems
+        """(column, its type, why it cannot be used); a column inside a struct or map is named by its path."""
+        shown = "\n".join(f"  {column} ({kind}): {reason}" for column, kind, reason in problems[:10])
+        more = f"\n  … and {len(problems) - 10} more in .problems" if len(problems) > 10 else ""
+        what = "1 column cannot" if len(problems) == 1 else f"{len(problems)} columns cannot"
+        super().__init__(
+            f"{what} be part of events; drop what is listed, cast it, or name the others in columns=[…]:\n{shown}{more}"
+        )
+
+
 class SettingError(RayPubSubError, ValueError):
     """An argument or setting is out of its range."""
 
@@ -220,6 +242,40 @@ class StoreError(RayPubSubError):
         self.path = path
         self.reason = reason
         super().__init__(f"{path}: {reason}")
+
+
+class UnavailableError(RayPubSubError):
+    """A process of the server did not answer in time, died or is restarting. Whether it has done what it was asked is not known; to ask
+    again, with the same id, does no harm."""
+
+    def __init__(self, who: str, reason: str, died: bool = False) -> None:
+        self.who = who
+        self.reason = reason
+        self.died = died
+        super().__init__(f"{who}: {reason}")
+
+
+class UnknownServerError(RayPubSubError, KeyError):
+    """No server of this name runs on the cluster."""
+
+    def __init__(self, name: str, running: tuple[str, ...], address: str) -> None:
+        self.name = name
+        self.running = running
+        self.address = address
+        there = f"there are {', '.join(map(repr, running))}" if running else "none runs there; ray_pubsub.start(…) starts one"
+        super().__init__(f"no server {name!r} runs on the Ray cluster at {address}; {there}")
+
+    def __str__(self) -> str:  # KeyError would show the message's repr
+        return str(self.args[0])
+
+
+class ClusterError(RayPubSubError):
+    """This process could not join a Ray cluster. `address` is None if none was given or found."""
+
+    def __init__(self, address: str | None, reason: str) -> None:
+        self.address = address
+        self.reason = reason
+        super().__init__(reason if address is None else f"the Ray cluster {address}: {reason}")
 
 
 class FencedError(RayPubSubError):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ray_pubsub.columns.integer_cutter import IntegerCutter
 from ray_pubsub.engines.contract import Engine, Source
@@ -123,9 +124,17 @@ class MatchIndex:
             if replaced >= 0:
                 self._compact()
 
-    def add_many(self, ids: Iterable[str | int], expressions: Iterable[str], *, atomic: bool = False) -> AddReport:
+    def add_many(
+        self,
+        ids: Iterable[str | int],
+        expressions: Iterable[str],
+        *,
+        atomic: bool = False,
+        removing: Iterable[str | int] = (),
+    ) -> AddReport:
         """Adds many at once. The bad ones are in the report and the good ones are added; with `atomic=True` a single bad
-        one raises RejectedSubscriptionsError, which lists all of them, and nothing is added."""
+        one raises RejectedSubscriptionsError, which lists all of them, and nothing is added. `removing`: ids that go in the same
+        step, if they are there; no match sees both, or neither."""
         ids, expressions = listed("ids", ids), listed("expressions", expressions)
         if len(ids) != len(expressions):
             raise SettingError("add_many", f"{len(ids)} ids but {len(expressions)} expressions")
@@ -139,7 +148,7 @@ class MatchIndex:
                 good.append(identity)
             except RayPubSubError as error:
                 rejections.append(Rejection(position, identity, error))
-        return self._put_reported(good, sources, rejections, atomic)
+        return self._put_reported(good, sources, rejections, atomic, removing)
 
     def add_table(self, table: Any, *, atomic: bool = False) -> AddReport:
         """`add_many` from a pyarrow Table, RecordBatch or pandas DataFrame with the columns id and expression."""
@@ -149,17 +158,19 @@ class MatchIndex:
                 raise TableError(name, "missing; subscriptions have the columns id and expression")
         return self.add_many(columns["id"], columns["expression"], atomic=atomic)
 
-    def add_predicates(self, table: Any, *, atomic: bool = False) -> AddReport:
+    def add_predicates(self, table: Any, *, atomic: bool = False, removing: Iterable[str | int] = ()) -> AddReport:
         """Adds subscriptions given as intervals: a row each, with the columns id, attribute, low, high and optionally
         low_closed, high_closed (closed unless said otherwise; a null bound is none). Rows of one id and attribute are
-        alternatives; different attributes must all hold."""
+        alternatives; different attributes must all hold. `removing` as for `add_many`."""
         predicates = PredicateTable(table)
         if atomic and predicates.rejections:
             raise RejectedSubscriptionsError(predicates.rejections)
         with self._writing:
             catalogue, engine = self._books
+            gone = _taken_out(catalogue, removing)
             predicates.first_slot = catalogue.next_slot
             removed, added = catalogue.add_many(predicates.ids, [predicates] * len(predicates.ids))
+            removed = np.concatenate([gone, removed]) if len(gone) else removed
             engine.change(removed, added, predicates)
             catalogue.set_source(added, engine.released(predicates))
             self._compact()
@@ -295,17 +306,24 @@ class MatchIndex:
             return slot, catalogue.source(slot)
 
     def _put_reported(
-        self, ids: list[str | int], sources: list[Source], rejections: list[Rejection], atomic: bool
+        self,
+        ids: list[str | int],
+        sources: list[Source],
+        rejections: list[Rejection],
+        atomic: bool,
+        removing: Iterable[str | int],
     ) -> AddReport:
         if atomic and rejections:
             raise RejectedSubscriptionsError(rejections)
-        self._put(ids, sources)
+        self._put(ids, sources, removing)
         return AddReport(len(set(ids)), rejections)
 
-    def _put(self, ids: Sequence[str | int], sources: Sequence[Source]) -> None:
+    def _put(self, ids: Sequence[str | int], sources: Sequence[Source], removing: Iterable[str | int]) -> None:
         with self._writing:
             catalogue, engine = self._books
+            gone = _taken_out(catalogue, removing)
             removed, added = catalogue.add_many(ids, sources)
+            removed = np.concatenate([gone, removed]) if len(gone) else removed
             if len(added) < len(ids):  # some ids came twice: the last one counts
                 sources = [catalogue.source(slot) for slot in added.tolist()]
             engine.change(removed, added, sources)
@@ -325,6 +343,14 @@ class MatchIndex:
             if isinstance(source, IndexedTable):
                 source.store = compact
         self._books = Books(fresh, compact)
+
+
+def _taken_out(catalogue: Catalogue, ids: Iterable[str | int]) -> NDArray[np.int64]:
+    """The slots of those of these ids that were there."""
+    ids = listed("removing", ids)
+    for identity in ids:
+        check_id(identity)
+    return np.array([slot for slot in map(catalogue.remove, ids) if slot >= 0], dtype=np.int64)
 
 
 def _moved(source: Source, slot: int, known: dict[int, Source]) -> Source:

@@ -4,38 +4,33 @@ from __future__ import annotations
 
 from ray_pubsub.kernels.compiled import compiled
 
-__all__ = ["drop_repeated", "place_matches"]
+__all__ = ["drop_repeated", "mark_codes", "place_matches"]
 
 
 @compiled
-def place_matches(offsets, numbers, subscribers, versions, cursor, out_numbers, out_subscribers, out_versions):
-    """Copies one shard's matches to where each event's matches are being gathered; `cursor` moves on. Columns of versions may be empty."""
-    with_versions = len(out_versions) > 0
+def place_matches(offsets, first, cursor, order):
+    """Where one shard's matches go among each event's: `order` at the new place is the old one, counted from `first`; `cursor` moves on."""
     for event in range(len(offsets) - 1):
         target = cursor[event]
         for source in range(offsets[event], offsets[event + 1]):
-            out_numbers[target] = numbers[source]
-            out_subscribers[target] = subscribers[source]
-            if with_versions:
-                out_versions[target] = versions[source]
+            order[target] = first + source
             target += 1
         cursor[event] = target
 
 
 @compiled
-def drop_repeated(offsets, numbers, subscribers, versions, keys, stamps):
-    """Takes out, in place, numbers that an event has already; the first stays. Returns how many are left.
+def drop_repeated(offsets, numbers, order, keys, stamps):
+    """Takes out, in place, matches whose number an event has already; the first stays. Returns how many are left.
 
-    `keys` and `stamps` are a hash table with room for twice the matches of any event, a power of two; a place is taken if its stamp is
-    the event's, so that nothing is cleared between events. `stamps` comes filled with -1."""
-    with_versions = len(versions) > 0
+    `numbers` are in the old order. `keys` and `stamps` are a hash table with room for twice the matches of any event, a power of two; a
+    place is taken if its stamp is the event's, so that nothing is cleared between events. `stamps` comes filled with -1."""
     mask = len(keys) - 1
     target = 0
     start = offsets[0]
     for event in range(len(offsets) - 1):
         end = offsets[event + 1]
         for source in range(start, end):
-            number = numbers[source]
+            number = numbers[order[source]]
             # Numbers follow one another: the low bits alone spread them without a collision.
             place = (number ^ (number >> 17)) & mask
             while stamps[place] == event and keys[place] != number:
@@ -43,11 +38,15 @@ def drop_repeated(offsets, numbers, subscribers, versions, keys, stamps):
             if stamps[place] != event:
                 stamps[place] = event
                 keys[place] = number
-                numbers[target] = number
-                subscribers[target] = subscribers[source]
-                if with_versions:
-                    versions[target] = versions[source]
+                order[target] = order[source]
                 target += 1
         start = end
         offsets[event + 1] = target
     return target
+
+
+@compiled
+def mark_codes(codes, used):
+    """Which codes occur."""
+    for i in range(len(codes)):
+        used[codes[i]] = True

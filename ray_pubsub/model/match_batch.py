@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ray_pubsub.errors import EventError, TableError
 
-__all__ = ["MatchBatch"]
+__all__ = ["MatchBatch", "arrow_ids"]
 
 
 @dataclass(slots=True, eq=False)
@@ -54,11 +54,11 @@ class MatchBatch:
         import pyarrow as pa
 
         columns = {
-            "event_id": _arrow("event_id", self._event_column()),
-            "subscription_id": _arrow("subscription_id", self.subscription_ids),
+            "event_id": arrow_ids("event_id", self._event_column()),
+            "subscription_id": arrow_ids("subscription_id", self.subscription_ids),
         }
         if self.priorities is not None:
-            columns["priority"] = _arrow("priority", np.repeat(self.priorities, self.counts()))
+            columns["priority"] = arrow_ids("priority", np.repeat(self.priorities, self.counts()))
         return pa.table(columns)
 
     def to_pandas(self) -> Any:
@@ -79,7 +79,7 @@ class MatchBatch:
         return f"MatchBatch({len(self)} matches of {len(self.event_ids)} events{bad})"
 
 
-def _arrow(name: str, column: NDArray[Any]) -> Any:
+def arrow_ids(name: str, column: NDArray[Any]) -> Any:
     import pyarrow as pa
 
     if column.dtype != object:

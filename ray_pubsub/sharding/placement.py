@@ -135,6 +135,10 @@ class Placement:
                 self._count(state, shard, amount)
         return shards
 
+    def put(self, route: Route, shard: int, count: int = 1) -> None:
+        """So many more of this route are on the shard, for whatever reason."""
+        self._count(self._state(route.home), shard, count)
+
     def remove(self, route: Route, shard: int, count: int = 1) -> None:
         """So many of the shard's subscriptions of this route are gone."""
         state = self._pivots.get(route.home)

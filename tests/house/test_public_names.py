@@ -23,9 +23,13 @@ EXAMPLES: list[errors.RayPubSubError] = [
     errors.RejectedSubscriptionsError([errors.Rejection(0, "s", errors.SubscriptionIdError(None))]),
     errors.EventError("x", "no reason", 3),
     errors.TableError("id", "missing"),
+    errors.EventSchemaError((("tags", "array<string>", "no attribute holds a list"),)),
     errors.SettingError("engine", "unknown"),
     errors.IndexFileError("file", "cut short"),
     errors.StoreError("file", "the disk is full"),
+    errors.UnavailableError("shard 1", "did not answer"),
+    errors.UnknownServerError("other", ("default",), "auto"),
+    errors.ClusterError("10.0.0.5:6379", "nothing listens there"),
     errors.FencedError("file", 1, 2),
     errors.OverloadedError("writes", 1000, 0.5),
 ]

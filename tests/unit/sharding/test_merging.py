@@ -1,4 +1,4 @@
-"""Several shards' answers as one, against lists."""
+"""Many shards' matches as one: nothing lost, nothing doubled, the order kept."""
 
 from __future__ import annotations
 
@@ -8,69 +8,78 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ray_pubsub.errors import SettingError
-from ray_pubsub.sharding.merging import ShardMatches, merge_matches
+from ray_pubsub.sharding.merging import ShardMatches, merge_matches, packed_ids, unpacked_ids
 
 Answer = list[list[int]]
-"""Per event the numbers that match. A number's subscriber is its last digit, its version ten times the number."""
+"""Per event the numbers that match."""
 
 
-def answer(matches: Answer, versions: bool = True, frozen: bool = False) -> ShardMatches:
-    offsets = np.cumsum([0, *map(len, matches)]).astype(np.int64)
-    numbers = np.array([number for event in matches for number in event], dtype=np.int64)
-    columns = (offsets, numbers, (numbers % 10).astype(np.int32), numbers * 10)
-    for column in columns:
-        column.flags.writeable = not frozen
-    return ShardMatches(*columns[:3], columns[3] if versions else None)
+def identity(number: int, kind: str) -> int | str:
+    texts = kind == "str" or (kind == "mixed" and number % 2)
+    return f"s{number}" if texts else 1000 + number
 
 
-def listed(found: ShardMatches) -> Answer:
-    assert found.subscribers.tolist() == [number % 10 for number in found.numbers.tolist()]
-    assert found.versions is None or found.versions.tolist() == [10 * number for number in found.numbers.tolist()]
-    assert (found.offsets.dtype, found.numbers.dtype, found.subscribers.dtype) == (np.int64, np.int64, np.int32)
-    assert found.offsets[-1] == len(found.numbers) == len(found.subscribers)
-    return [part.tolist() for part in np.split(found.numbers, found.offsets[1:-1])] if found.events else []
+def answer(matches: Answer, kind: str = "int", numbers: bool = True, frozen: bool = False) -> ShardMatches:
+    flat = np.array([number for event in matches for number in event], np.int64)
+    ids = np.array([identity(number, kind) for number in flat.tolist()], np.int64 if kind == "int" else object)
+    offsets = np.cumsum([0, *map(len, matches)])
+    columns = [offsets]
+    for column in (*columns, ids, flat) if frozen else ():
+        column.setflags(write=False)
+    return ShardMatches(offsets, packed_ids(ids), (flat % 1000).astype(np.int32), flat if numbers else None)
 
 
-@st.composite
-def answers(draw: st.DrawFn) -> list[Answer]:
-    """Of several shards for one batch; within a shard a number comes once per event."""
-    events, shards = draw(st.integers(0, 4)), draw(st.integers(2, 4))
+def listed(found: ShardMatches) -> list[list[tuple[int | str, int]]]:
+    ids, subscribers = unpacked_ids(found.ids).tolist(), found.subscribers.tolist()
+    pairs = list(zip(ids, subscribers, strict=True))
+    return [pairs[start:end] for start, end in zip(found.offsets.tolist(), found.offsets.tolist()[1:], strict=False)]
+
+
+def expected(events: Answer, kind: str) -> list[list[tuple[int | str, int]]]:
+    return [[(identity(number, kind), number % 1000) for number in event] for event in events]
+
+
+KINDS = st.sampled_from(["int", "str", "mixed"])
+EVENTS = st.integers(0, 6)
+
+
+@given(EVENTS, st.data(), KINDS, st.booleans(), st.booleans())
+def test_all_matches_of_all_shards(events: int, data: st.DataObject, kind: str, numbers: bool, frozen: bool) -> None:
+    parts = data.draw(st.lists(st.lists(st.lists(st.integers(0, 99)), min_size=events, max_size=events), max_size=4))
+    merged = merge_matches([answer(part, kind, numbers, frozen) for part in parts], events)
+    wanted = [[number for part in parts for number in part[event]] for event in range(events)]
+    assert listed(merged) == expected(wanted, kind)
+
+
+@given(EVENTS, st.data(), KINDS)
+def test_what_comes_twice_counts_once(events: int, data: st.DataObject, kind: str) -> None:
     # Numbers that collide in a small hash table are among them.
-    number = st.integers(1, 6) | st.sampled_from([2**17, 2**20, 2**40 + 1, 2**59])
-    event = st.lists(number, unique=True, max_size=5)
-    return [draw(st.lists(event, min_size=events, max_size=events)) for _ in range(shards)]
+    numbers = st.lists(st.integers(0, 30) | st.sampled_from([2**17, 2**20, 2**40 + 1, 2**59]), unique=True)
+    parts = data.draw(st.lists(st.lists(numbers, min_size=events, max_size=events), min_size=2, max_size=4))
+    merged = merge_matches([answer(part, kind) for part in parts], events, repeated=True)
+    wanted = [list(dict.fromkeys(number for part in parts for number in part[event])) for event in range(events)]
+    assert listed(merged) == expected(wanted, kind)
 
 
-@given(answers(), st.booleans(), st.booleans())
-def test_by_shards_in_their_order(parts: list[Answer], versions: bool, frozen: bool) -> None:
-    events = len(parts[0])
-    merged = merge_matches([answer(part, versions, frozen) for part in parts], events)
-    assert listed(merged) == [[number for part in parts for number in part[event]] for event in range(events)]
-    assert (merged.versions is not None) == versions
+def test_ids_of_several_kinds_stay_apart() -> None:
+    merged = merge_matches([answer([[1], [2]]), answer([[3], [4]], "str"), answer([[], []], "str")], 2)
+    assert [[pair[0] for pair in event] for event in listed(merged)] == [[1001, "s3"], [1002, "s4"]]
 
 
-@given(answers(), st.booleans())
-def test_repeated_ones_once(parts: list[Answer], versions: bool) -> None:
-    events = len(parts[0])
-    merged = merge_matches([answer(part, versions) for part in parts], events, repeated=True)
-    assert listed(merged) == [
-        list(dict.fromkeys(number for part in parts for number in part[event])) for event in range(events)
-    ]
-
-
-def test_one_shard_is_passed_on() -> None:
-    only = answer([[1, 2], []])
+def test_a_single_answer_is_passed_on_as_it_is() -> None:
+    only = answer([[1], [2, 3]])
     assert merge_matches([only], 2) is only
 
 
-def test_no_shard_at_all() -> None:
+def test_no_shard_no_match() -> None:
     assert listed(merge_matches([], 3)) == [[], [], []]
 
 
-def test_versions_only_if_all_have_them() -> None:
-    assert merge_matches([answer([[1]]), answer([[2]], versions=False)], 1).versions is None
-
-
-def test_an_answer_for_another_batch() -> None:
+def test_answers_for_another_number_of_events_are_refused() -> None:
     with pytest.raises(SettingError, match="3 events, not for the batch's 2"):
         merge_matches([answer([[], []]), answer([[], [], []])], 2)
+
+
+def test_without_numbers_repetitions_cannot_be_told() -> None:
+    with pytest.raises(SettingError, match="without numbers"):
+        merge_matches([answer([[1]]), answer([[1]], numbers=False)], 1, repeated=True)

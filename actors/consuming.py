@@ -1,0 +1,138 @@
+"""A consumer's side: polling, acknowledging, listening."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Any
+
+from actors.calls import Deadline, answer, answer_async, retried
+from actors.delivery_message import AckReport, DeadLetter, DeliveryColumns, DeliveryMessage, StaleReceipt
+from actors.mailbox_stats import MailboxStats
+from ray_pubsub.errors import SettingError, UnavailableError
+
+__all__ = ["Consumer"]
+
+LONGEST_WAIT = 10.0
+"""Seconds of one call. A longer wait is several, so that a process that died meanwhile is noticed."""
+PAUSE = 0.05
+
+
+class Consumer:
+    """Deliveries of any subscriber. Safe to use from several threads."""
+
+    def __init__(self, mailboxes: Any, timeout: float) -> None:
+        self._mailboxes = mailboxes
+        self._timeout = timeout
+
+    def poll(self, subscriber: str, limit: int, wait: float, visibility_timeout: float | None) -> list[DeliveryMessage]:
+        ends = time.monotonic() + wait
+        while True:
+            begun = time.monotonic()
+            own = max(0.0, min(LONGEST_WAIT, ends - begun))
+            found: DeliveryColumns = self._call("poll", subscriber, limit, own, visibility_timeout, more=own)
+            now = time.monotonic()
+            if len(found) or now >= ends:
+                return found.messages()
+            if now - begun < own / 2:  # answered early, because very many wait there
+                time.sleep(min(PAUSE, ends - now))
+
+    async def poll_async(
+        self, subscriber: str, limit: int, wait: float, visibility_timeout: float | None
+    ) -> list[DeliveryMessage]:
+        ends = time.monotonic() + wait
+        while True:
+            begun = time.monotonic()
+            own = max(0.0, min(LONGEST_WAIT, ends - begun))
+            try:
+                reference = self._mailboxes.poll.remote(subscriber, limit, own, visibility_timeout)
+                found: DeliveryColumns = await answer_async(reference, "the mailboxes", own + self._timeout)
+            except UnavailableError:
+                # What it may have handed out comes again after its visibility timeout.
+                if time.monotonic() > ends + self._timeout:
+                    raise
+                await asyncio.sleep(PAUSE)
+                continue
+            now = time.monotonic()
+            if len(found) or now >= ends:
+                return found.messages()
+            if now - begun < own / 2:
+                await asyncio.sleep(min(PAUSE, max(0.0, ends - now)))
+
+    async def listen(
+        self, subscriber: str, limit: int, visibility_timeout: float | None
+    ) -> AsyncIterator[DeliveryMessage]:
+        while True:
+            messages = await self.poll_async(subscriber, limit, LONGEST_WAIT, visibility_timeout)
+            reached = 0
+            try:
+                for message in messages:
+                    reached += 1
+                    yield message
+            finally:
+                if reached < len(messages):
+                    self.release(messages[reached:])
+
+    def ack(self, deliveries: Any) -> AckReport:
+        return self._settle("ack", deliveries)
+
+    async def ack_async(self, deliveries: Any) -> AckReport:
+        return await asyncio.to_thread(self.ack, deliveries)
+
+    def nack(self, deliveries: Any, delay: float, reason: str) -> AckReport:
+        return self._settle("nack", deliveries, delay, reason)
+
+    def release(self, deliveries: Any) -> AckReport:
+        return self._settle("release", deliveries)
+
+    def extend(self, deliveries: Any, seconds: float) -> AckReport:
+        return self._settle("extend", deliveries, seconds)
+
+    def dead_letters(self, subscriber: str, limit: int | None) -> list[DeadLetter]:
+        found: list[DeadLetter] = self._call("dead_letters", subscriber, limit)
+        return found
+
+    def redrive(self, subscriber: str, sequences: Iterable[int] | None) -> int:
+        return int(self._call("redrive", subscriber, None if sequences is None else list(sequences)))
+
+    def purge_dead(self, subscriber: str, sequences: Iterable[int] | None) -> int:
+        return int(self._call("purge_dead", subscriber, None if sequences is None else list(sequences)))
+
+    def stats(self, subscriber: str | None) -> list[MailboxStats]:
+        found: list[MailboxStats] = self._call("mailbox_stats", subscriber)
+        return found
+
+    def _settle(self, method: str, deliveries: Any, *arguments: Any) -> AckReport:
+        """By subscriber: a call for each. What holds of some is reported of all, by position."""
+        accepted, stale = 0, []
+        for subscriber, places, receipts in _by_subscriber(deliveries):
+            report: AckReport = self._call(method, subscriber, receipts, *arguments)
+            accepted += report.accepted
+            stale += [StaleReceipt(places[each.position], each.receipt, each.reason) for each in report.stale]
+        return AckReport(accepted, sorted(stale))
+
+    def _call(self, method: str, *arguments: Any, more: float = 0.0) -> Any:
+        """Repeated while the process restarts: what was settled before is told as stale then, and that is all."""
+
+        def call(timeout: float) -> Any:
+            reference = getattr(self._mailboxes, method).remote(*arguments)
+            return answer(reference, "the mailboxes", timeout)
+
+        return retried(call, Deadline(self._timeout + more))
+
+
+def _by_subscriber(deliveries: Any) -> Iterator[tuple[str | int, list[int], list[Any]]]:
+    if isinstance(deliveries, DeliveryMessage):
+        deliveries = [deliveries]
+    if isinstance(deliveries, str | bytes) or not isinstance(deliveries, Iterable):
+        raise SettingError("deliveries", f"must be a delivery or several, not {deliveries!r}")
+    found: dict[str | int, tuple[list[int], list[Any]]] = {}
+    for place, delivery in enumerate(deliveries):
+        if not isinstance(delivery, DeliveryMessage):
+            raise SettingError("deliveries", f"must be what poll gave, not {delivery!r}")
+        places, receipts = found.setdefault(delivery.subscriber, ([], []))
+        places.append(place)
+        receipts.append(delivery.receipt)
+    for subscriber, (places, receipts) in found.items():
+        yield subscriber, places, receipts

@@ -1,0 +1,85 @@
+"""Mailboxes in a process of a server: the coordinator's own, or one for all coordinators. What consumers call."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from actors.delivery_batch import DeliverReport, DeliveryBatch
+from actors.delivery_message import AckReport, DeadLetter, DeliveryColumns
+from actors.mailbox_stats import MailboxStats
+from actors.mailbox_store import MailboxStore
+from actors.mailboxes import Mailboxes
+from actors.server_settings import ServerSettings
+
+__all__ = ["MOST_WAITING", "MailboxHost"]
+
+FILE = "mailboxes.sqlite"
+MOST_WAITING = 48
+"""Polls that wait here. Each holds a thread; who comes beyond that is answered at once and asks again."""
+
+
+class MailboxHost:
+    """Thin: everything is in `mailboxes.py`."""
+
+    def __init__(self, settings: ServerSettings, data_dir: str | None) -> None:
+        path = None if data_dir is None else Path(data_dir) / FILE
+        self.mailboxes = Mailboxes(MailboxStore(path), settings.mailbox_settings())
+        self._places = threading.Semaphore(MOST_WAITING)
+
+    def introduce(self, names: dict[int, str]) -> None:
+        self.mailboxes.introduce(names)
+
+    def deliver(self, batch: DeliveryBatch) -> DeliverReport:
+        return self.mailboxes.deliver(batch)
+
+    def poll(
+        self, subscriber: str, limit: int = 100, wait: float = 0.0, visibility_timeout: float | None = None
+    ) -> DeliveryColumns:
+        """As Mailboxes.poll, in columns. May be answered before `wait` is over, with nothing, if very many wait."""
+        place = wait > 0 and self._places.acquire(blocking=False)
+        try:
+            return self.mailboxes.poll(
+                subscriber, limit, wait if place else 0.0, visibility_timeout=visibility_timeout, columns=True
+            )
+        finally:
+            if place:
+                self._places.release()
+
+    def ack(self, subscriber: str, receipts: Any) -> AckReport:
+        return self.mailboxes.ack(subscriber, receipts)
+
+    def nack(self, subscriber: str, receipts: Any, delay: float = 0.0, reason: str = "refused") -> AckReport:
+        return self.mailboxes.nack(subscriber, receipts, delay, reason)
+
+    def release(self, subscriber: str, receipts: Any) -> AckReport:
+        return self.mailboxes.release(subscriber, receipts)
+
+    def extend(self, subscriber: str, receipts: Any, seconds: float) -> AckReport:
+        return self.mailboxes.extend(subscriber, receipts, seconds)
+
+    def dead_letters(self, subscriber: str, limit: int | None = None) -> list[DeadLetter]:
+        return self.mailboxes.dead_letters(subscriber, limit)
+
+    def redrive(self, subscriber: str, sequences: Iterable[int] | None = None) -> int:
+        return self.mailboxes.redrive(subscriber, sequences)
+
+    def purge_dead(self, subscriber: str, sequences: Iterable[int] | None = None) -> int:
+        return self.mailboxes.purge_dead(subscriber, sequences)
+
+    def remove_mailbox(self, subscriber: str) -> int:
+        return self.mailboxes.remove(subscriber)
+
+    def mailbox_stats(self, subscriber: str | None = None) -> list[MailboxStats]:
+        """Of one mailbox, or of all."""
+        return self.mailboxes.stats() if subscriber is None else [self.mailboxes.stats_of(subscriber)]
+
+    def mailbox_health(self) -> dict[str, Any]:
+        return {"pid": os.getpid(), "epoch": self.mailboxes.epoch}
+
+    def close_mailboxes(self) -> None:
+        self.mailboxes.flush()
+        self.mailboxes.close()

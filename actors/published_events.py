@@ -1,0 +1,99 @@
+"""What a publisher hands over, made ready to travel: columns for the shards, and beside them what only the coordinator needs."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.event_content import pack_event
+from ray_pubsub.errors import EventError
+from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.events import read_events
+
+__all__ = ["PublishedEvents", "new_request", "prepare"]
+
+POSITION_BITS = 20
+
+
+@dataclass(slots=True, eq=False)
+class PublishedEvents:
+    """Events of one publication. `batch` has the good ones only, without ids: those are here."""
+
+    batch: EventBatch
+    positions: NDArray[np.int64] | None
+    """Of the good ones among all; None if all are good."""
+    ids: NDArray[Any]
+    given_ids: bool
+    """Whether the publisher named them: only then does the same id mean the same event."""
+    contents: Any
+    """What is delivered of each event: packed ones in a list, or the Arrow table they are rows of; None for nothing."""
+    errors: list[EventError] = field(default_factory=list)
+    nbytes: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def keys(self) -> list[Any] | None:
+        return self.ids.tolist() if self.given_ids else None
+
+    def contents_of(self, events: NDArray[np.int64]) -> Sequence[bytes | None] | None:
+        """Packed, for these events, which ascend; None for the others. A list with a place for every event."""
+        if self.contents is None or isinstance(self.contents, list):
+            return self.contents
+        packed: list[bytes | None] = [None] * len(self)
+        rows = self.contents.take(events).to_pylist()
+        for event, row in zip(events.tolist(), rows, strict=True):
+            packed[event] = pack_event(row, event)
+        return packed
+
+
+def new_request() -> str:
+    """Names one request, so that it can be repeated without being done twice."""
+    return uuid.uuid4().hex
+
+
+def prepare(events: Any, event_id: str | None, request: str, contents: bool = True) -> PublishedEvents:
+    """Reads whatever a publisher has as events. Raises EventError if it is nothing of the kind; single bad events are in `errors`."""
+    if isinstance(events, Mapping):
+        events = [events]
+    if hasattr(events, "read_all"):
+        events = events.read_all()
+    if not hasattr(events, "__len__") and hasattr(events, "__iter__"):
+        events = list(events)
+    batch = read_events(events, event_id)
+    ids = batch.input_ids
+    if event_id is None:
+        # 43 bits of the request and the position: an id of its own for every event, and nothing to make for each.
+        first = (int(request[:16], 16) >> 21) << POSITION_BITS if len(request) >= 16 else 0
+        ids = np.arange(first, first + batch.input_size)
+    kept = _contents(events, batch) if contents else None
+    good = EventBatch(batch.size, batch.lanes, np.zeros(batch.size, np.int8))
+    return PublishedEvents(good, batch.positions, ids, event_id is not None, kept, batch.errors, _size(batch, kept))
+
+
+def _contents(events: Any, batch: EventBatch) -> Any:
+    module = type(events).__module__.partition(".")[0]
+    if module == "pyarrow":
+        return events
+    if module == "pandas":
+        import pyarrow as pa
+
+        try:
+            return pa.Table.from_pandas(events, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError):
+            events = events.to_dict("records")
+    bad = {error.position for error in batch.errors}
+    return [None if place in bad else pack_event(event, place) for place, event in enumerate(events)]
+
+
+def _size(batch: EventBatch, contents: Any) -> int:
+    size = sum(lane.whole.nbytes + (0 if lane.rest is None else lane.rest.nbytes) for lane in batch.lanes)
+    size += sum(sum(map(len, lane.strings)) for lane in batch.lanes if lane.strings)
+    if isinstance(contents, list):
+        return size + sum(map(len, filter(None, contents)))
+    return size + (0 if contents is None else int(contents.nbytes))

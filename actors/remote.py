@@ -1,0 +1,196 @@
+"""Where plain classes become Ray actors: names, restarts, threads, and who gets which handles. Nowhere else.
+
+All are named and detached, and restarted for ever. Ray repeats no call (`max_task_retries=0`): what is repeated we repeat, with ids.
+Calls that ask or tell a little have threads of their own, so that none waits behind a batch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from actors.calls import Deadline, answer, answers, retried
+from actors.coordinator import Coordinator
+from actors.delivery_batch import DeliverReport, DeliveryBatch
+from actors.links import NAMESPACE, Links, RegistryLink, actor_name
+from actors.mailbox_host import MOST_WAITING, MailboxHost
+from actors.registry import Registry
+from actors.server_settings import ServerSettings
+from actors.shard import Shard
+from actors.stored_batch import FETCH_TIMEOUT, Stored
+from ray_pubsub.model.event_batch import EventBatch
+
+__all__ = ["create_coordinator", "create_mailboxes", "create_registry", "create_shard"]
+
+POLL_THREADS = MOST_WAITING + 16
+
+
+class RayShards:
+    """The shards as a coordinator asks them."""
+
+    def __init__(self, links: Links) -> None:
+        self._links = links
+
+    def store(self, batch: EventBatch) -> Any:
+        return Stored(ray.put(batch))
+
+    def fetch(self, stored: Any) -> EventBatch:
+        batch: EventBatch = answer(stored.reference, "the publisher's events", FETCH_TIMEOUT)
+        return batch
+
+    def ask(self, questions: Sequence[tuple[int, str, tuple[Any, ...]]], timeout: float) -> list[Any | Exception]:
+        references = []
+        for shard, method, (first, *rest) in questions:
+            # As an argument of its own a reference becomes what it stands for, in the shard's memory map.
+            events = first.reference if isinstance(first, Stored) else first
+            references.append(getattr(self._links.shard(shard), method).remote(events, *rest))
+        return answers(references, [f"shard {shard}" for shard, _, _ in questions], timeout)
+
+
+class RayMailboxes:
+    """The mailboxes of another process as a coordinator fills them: a delivery is repeated until it is confirmed. The mailboxes know it
+    by its key."""
+
+    def __init__(self, links: Links, timeout: float) -> None:
+        self._links = links
+        self._timeout = timeout
+
+    def introduce(self, names: dict[int, str]) -> None:
+        self._call("introduce", names)
+
+    def deliver(self, batch: DeliveryBatch) -> DeliverReport:
+        report: DeliverReport = self._call("deliver", batch)
+        return report
+
+    def _call(self, method: str, argument: Any) -> Any:
+        def call(timeout: float) -> Any:
+            reference = getattr(self._links.mailboxes(), method).remote(argument)
+            return answer(reference, "the mailboxes", timeout)
+
+        return retried(call, Deadline(self._timeout))
+
+
+class ShardActor(Shard):
+    def __init__(self, server: str, number: int, settings: ServerSettings) -> None:
+        _log_here(f"{server} shard {number}")
+        super().__init__(number, settings, RegistryLink(Links(server), settings.timeout))
+
+
+class RegistryActor(Registry):
+    def __init__(self, server: str, data_dir: str | None, given: Mapping[str, Any]) -> None:
+        _log_here(f"{server} registry")
+        super().__init__(Links(server), data_dir, given)
+
+
+class MailboxActor(MailboxHost):
+    def __init__(self, server: str, settings: ServerSettings, data_dir: str | None) -> None:
+        _log_here(f"{server} mailboxes")
+        super().__init__(settings, data_dir)
+
+
+class CoordinatorActor(Coordinator):
+    """One of several."""
+
+    def __init__(self, server: str, number: int, settings: ServerSettings) -> None:
+        _log_here(f"{server} coordinator {number}")
+        links = Links(server)
+        registry, mailboxes = RegistryLink(links, settings.timeout), RayMailboxes(links, settings.timeout)
+        super().__init__(number, settings, registry, RayShards(links), mailboxes)
+
+
+class CoordinatorWithMailboxes(Coordinator, MailboxHost):
+    """The only one: a delivery takes no call."""
+
+    def __init__(self, server: str, number: int, settings: ServerSettings, data_dir: str | None) -> None:
+        _log_here(f"{server} coordinator {number}")
+        MailboxHost.__init__(self, settings, data_dir)
+        links = Links(server)
+        Coordinator.__init__(
+            self, number, settings, RegistryLink(links, settings.timeout), RayShards(links), self.mailboxes
+        )
+
+
+def create_registry(server: str, data_dir: str | None, given: Mapping[str, Any], node: str | None) -> Any:
+    """On the node that has the data."""
+    groups = {"ctl": 4, "ask": 8, "bulk": 2}
+    marks = {
+        "ctl": ("health", "opened", "stats", "renew", "close"),
+        "ask": ("start_shard", "changes_for_shard", "start_coordinator", "attach_coordinator", "get", "page", "rules"),
+        "bulk": ("subscribe_texts", "subscribe_intervals", "rebalance"),
+    }
+    actor = _actor(RegistryActor, groups, marks, threads=64)
+    return _create(actor, server, "registry", node, server, data_dir, given)
+
+
+def create_shard(server: str, number: int, settings: ServerSettings) -> Any:
+    groups = {"ctl": 2, "match": 4, "apply": 1}
+    marks = {
+        "ctl": ("health", "stats", "match_counts", "wait_for_merges"),
+        "match": ("match", "explain"),
+        "apply": ("apply", "catch_up", "take_over", "let_go"),
+    }
+    actor = _actor(ShardActor, groups, marks)
+    return _create(actor, server, f"shard-{number}", None, server, number, settings)
+
+
+def create_coordinator(
+    server: str, number: int, settings: ServerSettings, data_dir: str | None, node: str | None
+) -> Any:
+    """The only one has the mailboxes with it, and stays where their file is."""
+    groups = {"ctl": 4, "note": 2, "publish": settings.in_flight + 16}
+    marks: dict[str, tuple[str, ...]] = {
+        "ctl": ("health", "stats", "explain", "close"),
+        "note": ("take_note",),
+        "publish": ("publish", "publish_prepared"),
+    }
+    if settings.coordinators > 1:
+        actor = _actor(CoordinatorActor, groups, marks)
+        return _create(actor, server, f"coordinator-{number}", None, server, number, settings)
+    actor = _actor(CoordinatorWithMailboxes, {**groups, **MAIL_GROUPS}, {**marks, **MAIL_MARKS})
+    return _create(actor, server, f"coordinator-{number}", node, server, number, settings, data_dir)
+
+
+def create_mailboxes(server: str, settings: ServerSettings, data_dir: str | None, node: str | None) -> Any:
+    """For several coordinators."""
+    actor = _actor(MailboxActor, MAIL_GROUPS, MAIL_MARKS)
+    return _create(actor, server, "mailboxes", node, server, settings, data_dir)
+
+
+MAIL_GROUPS = {"poll": POLL_THREADS, "mail": 8}
+MAIL_MARKS = {
+    "poll": ("poll",),
+    "mail": (
+        "introduce", "deliver", "ack", "nack", "release", "extend", "dead_letters", "redrive", "purge_dead",
+        "remove_mailbox", "mailbox_stats", "mailbox_health", "close_mailboxes",
+    ),
+}  # fmt: skip
+
+
+def _actor(kind: type, groups: Mapping[str, int], marks: Mapping[str, Sequence[str]], threads: int = 4) -> Any:
+    """A class of actors. The mark is all that Ray's decorator of methods makes; so the classes need not know Ray."""
+    for group, methods in marks.items():
+        for method in methods:
+            getattr(kind, method).__ray_concurrency_group__ = group
+    options: dict[str, Any] = {"concurrency_groups": dict(groups), "max_concurrency": threads}
+    return ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=0, **options)(kind)
+
+
+def _create(actor: Any, server: str, role: str, node: str | None, *arguments: Any) -> Any:
+    """The actor of this name; a new one if there is none."""
+    strategy: Any = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=False)
+    return actor.options(
+        name=actor_name(server, role),
+        namespace=NAMESPACE,
+        lifetime="detached",
+        get_if_exists=True,
+        scheduling_strategy=strategy,
+    ).remote(*arguments)
+
+
+def _log_here(who: str) -> None:
+    """The actor's log file says who speaks."""
+    logging.basicConfig(level=logging.INFO, format=f"%(asctime)s %(levelname)s [{who}] %(name)s: %(message)s")

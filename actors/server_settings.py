@@ -1,0 +1,100 @@
+"""How a server is set up. Chosen when it is first started, and kept with its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from actors.mailbox_settings import MailboxSettings
+from ray_pubsub.errors import SettingError
+from ray_pubsub.index.engine_choice import make_engine
+from ray_pubsub.priority.levels import Levels
+from ray_pubsub.settings import Limits
+
+__all__ = ["ServerSettings"]
+
+MOST_SHARDS, MOST_COORDINATORS = 1024, 64
+MAILBOX_FIELDS = (
+    "deadlines", "expired", "capacity", "capacity_bytes", "overflow", "in_flight_limit", "visibility_timeout",
+    "delivery_limit", "dead_capacity", "window",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    shards: int = 2
+    """Processes that match. Two cores keep two busy."""
+    coordinators: int = 1
+    """Processes that publish. The first has the mailboxes with it; with several, these are in a process of their own."""
+    engine: str = "auto"
+    """Of the shards' indexes, with its `options` (cache=…), as of MatchIndex."""
+    options: Mapping[str, int | bool] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    levels: tuple[str, ...] = ("low", "normal", "high", "critical")
+    """Of priority, lowest first; the first is what an event has that no rule matches."""
+    confirm: bool = True
+    """Whether priorities are exact (PriorityRules)."""
+    mailbox: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of MailboxSettings, but for levels and policy."""
+    in_flight: int = 16
+    """Batches that a coordinator works on at once; the next ones wait."""
+    in_flight_bytes: int = 512 * 2**20
+    """And their size."""
+    patience: float = 2.0
+    """Seconds that a batch waits for its turn before OverloadedError."""
+    timeout: float = 60.0
+    """Seconds after which a publication is given up: a shard may be restarting meanwhile."""
+    lease: float = 5.0
+    """Seconds for which a coordinator may publish without having heard of the registry. As long a change waits, at most, for one that
+    does not answer."""
+
+    def __post_init__(self) -> None:
+        _whole("shards", self.shards, MOST_SHARDS)
+        _whole("coordinators", self.coordinators, MOST_COORDINATORS)
+        _whole("in_flight", self.in_flight, 1024)
+        _whole("in_flight_bytes", self.in_flight_bytes, 2**62)
+        for name in ("patience", "timeout", "lease"):
+            _seconds(name, getattr(self, name))
+        if not isinstance(self.limits, Limits):
+            raise SettingError("limits", f"must be a ray_pubsub.Limits, not {type(self.limits).__name__}")
+        Levels(self.levels)
+        object.__setattr__(self, "levels", tuple(self.levels))
+        make_engine(self.engine, self.limits, "inline", dict(self.options))
+        unknown = set(self.mailbox) - set(MAILBOX_FIELDS)
+        if unknown:
+            raise SettingError("mailbox", f"has no {', '.join(sorted(unknown))}; there are {', '.join(MAILBOX_FIELDS)}")
+        self.mailbox_settings()
+
+    def mailbox_settings(self) -> MailboxSettings:
+        return MailboxSettings(levels=self.levels, **self.mailbox)
+
+    def changed(self, given: Mapping[str, Any]) -> ServerSettings:
+        """These settings, but for the given ones. Raises SettingError."""
+        known = {each.name for each in fields(self)}
+        for name in given:
+            if name not in known:
+                raise SettingError(name, f"is no setting of a server; there are {', '.join(sorted(known))}")
+        return replace(self, **given)
+
+    def state(self) -> dict[str, Any]:
+        """As what msgpack can write."""
+        state = asdict(self)
+        state["levels"] = list(self.levels)
+        return state
+
+    @classmethod
+    def of_state(cls, state: Mapping[str, Any]) -> ServerSettings:
+        """What `state` gave, in this release or an earlier one."""
+        known = {each.name: state[each.name] for each in fields(cls) if each.name in state}
+        return cls(**{**known, "limits": Limits(**known["limits"]), "levels": tuple(known["levels"])})
+
+
+def _whole(name: str, value: Any, most: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise SettingError(name, f"must be a whole number from 1 to {most:,}, not {value!r}")
+
+
+def _seconds(name: str, value: Any) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e6:
+        raise SettingError(name, f"must be a number of seconds greater than 0, not {value!r}")

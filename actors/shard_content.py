@@ -1,0 +1,94 @@
+"""The subscriptions of a shard: an index that matches them, and what is known of each by number. Taken in and out so that
+a subscription that is replaced is replaced in one step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.numbered_columns import NumberedColumns
+from actors.registry_columns import IntervalColumns, ShardColumns
+from actors.server_settings import ServerSettings
+from ray_pubsub.index.match_index import MatchIndex
+
+__all__ = ["ShardContent", "all_numbers"]
+
+
+@dataclass(slots=True, eq=False)
+class ShardContent:
+    """One writer at a time; any number of readers."""
+
+    index: MatchIndex
+    columns: NumberedColumns = field(default_factory=NumberedColumns)
+
+    @classmethod
+    def empty(cls, settings: ServerSettings) -> ShardContent:
+        return cls(MatchIndex(settings.engine, limits=settings.limits, merges="background", **settings.options))
+
+    def change(self, removed: NDArray[np.int64], added: ShardColumns) -> None:
+        """Takes out and puts in. What is to be put in and is here stays as it is: a number never comes to mean another subscription."""
+        numbers = all_numbers(added)
+        if len(removed):
+            removed = removed[~np.isin(removed, numbers)]
+            removed = removed[self.columns.known(removed)]
+        here = self.columns.known(numbers)
+        if here.any():
+            added = _without(added, numbers[here])
+        ids, _ = self.columns.resolve(removed, counted=False)
+        left = np.ones(len(removed), np.bool_)
+        # First what they are, then that they match: whatever matches can be resolved.
+        for block in added.intervals:
+            self.columns.put(block.numbers, block.ids, block.subscribers)
+            replaced = left & _isin(ids, block.ids)
+            left &= ~replaced
+            self.index.add_predicates(block.table, atomic=True, removing=removed[replaced])
+        self.columns.put(added.numbers, added.ids, added.subscribers)
+        if len(added.numbers):
+            self.index.add_many(added.numbers, added.texts, atomic=True, removing=removed[left])
+        elif left.any():
+            self.index.remove_many(removed[left])
+        self.columns.drop(removed)
+
+
+def all_numbers(columns: ShardColumns) -> NDArray[np.int64]:
+    """Of texts and intervals."""
+    return np.concatenate([columns.numbers, *(block.numbers for block in columns.intervals)])
+
+
+def _without(columns: ShardColumns, numbers: NDArray[np.int64]) -> ShardColumns:
+    kept = np.flatnonzero(~np.isin(columns.numbers, numbers))
+    return replace(
+        columns,
+        numbers=columns.numbers[kept],
+        ids=columns.ids[kept],
+        subscribers=columns.subscribers[kept],
+        routes=columns.routes[kept],
+        hints=[columns.hints[place] for place in kept.tolist()],
+        texts=[columns.texts[place] for place in kept.tolist()],
+        intervals=list(_blocks_without(columns.intervals, numbers)),
+    )
+
+
+def _blocks_without(blocks: list[IntervalColumns], numbers: NDArray[np.int64]) -> Iterator[IntervalColumns]:
+    for block in blocks:
+        kept = ~np.isin(block.numbers, numbers)
+        if kept.any():
+            rows = np.isin(block.table.column("id").to_numpy(), block.numbers[kept])
+            yield IntervalColumns(
+                block.numbers[kept],
+                block.ids[kept],
+                block.subscribers[kept],
+                block.routes[kept],
+                block.table.filter(rows),
+            )
+
+
+def _isin(ids: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
+    if ids.dtype != object and others.dtype != object:
+        return np.isin(ids, others)
+    known = set(others.tolist())
+    return np.fromiter((identity in known for identity in ids.tolist()), np.bool_, len(ids))
