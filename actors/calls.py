@@ -13,13 +13,15 @@ from typing import Any, NoReturn, TypeVar
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 
+from actors.stored_batch import Stored
 from ray_pubsub.errors import RayPubSubError, UnavailableError
 
-__all__ = ["Deadline", "answer", "answer_async", "answers", "retried"]
+__all__ = ["Deadline", "answer", "answer_async", "answers", "fetched", "retried"]
 
 Result = TypeVar("Result")
 
 PAUSE, LONGEST_PAUSE = 0.02, 0.5
+FETCH_TIMEOUT = 30.0
 
 
 class Deadline:
@@ -44,6 +46,11 @@ def answer(reference: Any, who: str, timeout: float) -> Any:
         return ray.get(reference, timeout=timeout)
     except RayError as error:
         _reraise(error, who, timeout)
+
+
+def fetched(stored: Stored) -> Any:
+    """What is in the object store. Raises UnavailableError if it is lost: whoever put it there has died."""
+    return answer(stored.reference, "the object store", FETCH_TIMEOUT)
 
 
 def answers(references: Sequence[Any], who: Sequence[str], timeout: float) -> list[Any | Exception]:

@@ -33,7 +33,7 @@ from actors.registry_changes import (
 )
 from actors.registry_columns import ShardChanges, ShardColumns
 from actors.registry_store import RegistryStore
-from ray_pubsub.errors import RayPubSubError
+from ray_pubsub.errors import RayPubSubError, UnavailableError
 from ray_pubsub.model.id_column import ids_of
 from ray_pubsub.sharding.pivots import PivotColumn, Route
 from ray_pubsub.sharding.placement import Placement
@@ -110,12 +110,18 @@ class ChangeWriter:
         self.committer: GroupCommitter[Any, Any] = GroupCommitter(self._perform, name="registry-changes")
 
     def submit(self, change: Change, timeout: float) -> Answer:
-        answer: Answer = self.committer.commit(change, timeout)
+        answer: Answer = self._waited(change, timeout)
         return answer
 
     def work(self, run: Callable[[], Any], timeout: float) -> Any:
         """What `run` gives, in the thread that makes changes."""
-        return self.committer.commit(Work(run), timeout)
+        return self._waited(Work(run), timeout)
+
+    def _waited(self, item: Change | Work, timeout: float) -> Any:
+        try:
+            return self.committer.commit(item, timeout)
+        except TimeoutError:
+            raise UnavailableError("the registry", f"did not get to it within {timeout:g} s") from None
 
     def state_for_coordinator(self, coordinator: int, epoch: int) -> CoordinatorState:
         """Everything, as of now; from now on it is told the rest."""
@@ -175,8 +181,8 @@ class ChangeWriter:
             effects = Effects()
             for change, answer in zip(placed, committed.answers, strict=True):
                 self._follow(change, answer, effects)
-            self._keep_placement()
             serial = self._send(effects)
+            self._keep_placement()
         self._leases.wait_until_known(serial)
         return committed.answers
 
@@ -220,6 +226,7 @@ class ChangeWriter:
             effects.rules.append(RuleChange(change.id))
 
     def _keep_placement(self) -> None:
+        """After everybody was told of the change itself, which is done whatever becomes of this."""
         if self.placement.version != self._placement_version:
             self.store.commit([SetPlacement(self.placement.state())])
             self._placement_version = self.placement.version
@@ -270,8 +277,8 @@ class ChangeWriter:
                     effects.removed[shard, route] += 1
                     effects.gone[shard].append(number)
                 effects.in_bulk.update(np.unique(shards[kept]).tolist(), effects.gone)
-                self._keep_placement()
                 serial = self._send(effects)
+                self._keep_placement()
         self._leases.wait_until_known(serial)
         return answer
 
@@ -306,8 +313,6 @@ class ChangeWriter:
                 changes = self._changes(shard, version, effects)
                 self._outlets.push(shard, ShardPush(self.lineage, changes))
             self._pushed[shard] = version
-        self._routes.update(effects.added)
-        self._forget_routes(effects.removed)
         fresh = dict(self.store.subscribers_after(self._last_subscriber))
         self._last_subscriber = max(fresh, default=self._last_subscriber)
         if not (effects.touched or effects.rules or fresh):
@@ -325,9 +330,15 @@ class ChangeWriter:
         )
 
     def tell(self, news: News) -> int:
-        """Tells every coordinator, and notes who has confirmed."""
+        """Tells every coordinator, and notes who has confirmed. One that attaches meanwhile gets all that was told, routes too."""
         with self._state:
             self._serial += 1
+            for shard, route, count in news.added:
+                self._routes[shard, route] += count
+            for shard, route, count in news.removed:
+                self._routes[shard, route] -= count
+                if not self._routes[shard, route]:
+                    del self._routes[shard, route]
             note = Note(self.store.epoch, self.lineage, self._serial, news)
             attached = self._leases.attached()
         for coordinator, confirmed in self._outlets.tell(note, attached).items():
@@ -356,26 +367,25 @@ class ChangeWriter:
         )
         return ShardChanges(int(self._pushed[shard]), version, removed, added)
 
-    def _forget_routes(self, removed: Counter[tuple[int, Route]]) -> None:
-        for key, count in removed.items():
-            self._routes[key] -= count
-            if not self._routes[key]:
-                del self._routes[key]
-
     # ------------------------------------------------------------------------------------------------------------ moves
 
     def moved(self, routes: Iterable[RouteCount], source: int, target: int) -> None:
-        """Subscriptions of these routes have gone from one shard to another; the registry's own counts follow."""
-        with self._state:
-            for _, route, count in routes:
-                self._routes[target, route] += count
-                self._forget_routes(Counter({(source, route): count}))
+        """Subscriptions of these routes have gone from one shard to another: the next change may be about them."""
+        for _, route, count in routes:
+            self.placement.remove(route, source, count)
+            self.placement.put(route, target, count)
 
     def need(self, shards: Iterable[int], version: int) -> None:
         """From now on these shards must have this version; what they get next is pushed after it."""
         with self._state:
             for shard in shards:
                 self._needed[shard] = self._pushed[shard] = version
+
+    def have(self, shards: Iterable[int], version: int) -> None:
+        """These shards are known to have this version, and need not answer with an older one."""
+        with self._state:
+            for shard in shards:
+                self._needed[shard] = max(version, self._needed[shard])
 
 
 def _counted(pivots: PivotColumn, shards: NDArray[np.int32], which: NDArray[np.bool_]) -> list[RouteCount]:

@@ -10,6 +10,8 @@ from typing import Any
 from actors.calls import Deadline, answer, answer_async, retried
 from actors.delivery_message import AckReport, DeadLetter, DeliveryColumns, DeliveryMessage, StaleReceipt
 from actors.mailbox_stats import MailboxStats
+from actors.registry_arguments import check_text
+from ray_pubsub.delivery.levels import seconds
 from ray_pubsub.errors import SettingError, UnavailableError
 
 __all__ = ["Consumer"]
@@ -27,7 +29,8 @@ class Consumer:
         self._timeout = timeout
 
     def poll(self, subscriber: str, limit: int, wait: float, visibility_timeout: float | None) -> list[DeliveryMessage]:
-        ends = time.monotonic() + wait
+        check_text("subscriber", subscriber)
+        ends = time.monotonic() + seconds("wait", wait)
         while True:
             begun = time.monotonic()
             own = max(0.0, min(LONGEST_WAIT, ends - begun))
@@ -41,7 +44,8 @@ class Consumer:
     async def poll_async(
         self, subscriber: str, limit: int, wait: float, visibility_timeout: float | None
     ) -> list[DeliveryMessage]:
-        ends = time.monotonic() + wait
+        check_text("subscriber", subscriber)
+        ends = time.monotonic() + seconds("wait", wait)
         while True:
             begun = time.monotonic()
             own = max(0.0, min(LONGEST_WAIT, ends - begun))
@@ -81,6 +85,7 @@ class Consumer:
         return await asyncio.to_thread(self.ack, deliveries)
 
     def nack(self, deliveries: Any, delay: float, reason: str) -> AckReport:
+        check_text("reason", reason)
         return self._settle("nack", deliveries, delay, reason)
 
     def release(self, deliveries: Any) -> AckReport:
@@ -90,14 +95,17 @@ class Consumer:
         return self._settle("extend", deliveries, seconds)
 
     def dead_letters(self, subscriber: str, limit: int | None) -> list[DeadLetter]:
+        check_text("subscriber", subscriber)
         found: list[DeadLetter] = self._call("dead_letters", subscriber, limit)
         return found
 
     def redrive(self, subscriber: str, sequences: Iterable[int] | None) -> int:
-        return int(self._call("redrive", subscriber, None if sequences is None else list(sequences)))
+        check_text("subscriber", subscriber)
+        return int(self._call("redrive", subscriber, _sequences(sequences)))
 
     def purge_dead(self, subscriber: str, sequences: Iterable[int] | None) -> int:
-        return int(self._call("purge_dead", subscriber, None if sequences is None else list(sequences)))
+        check_text("subscriber", subscriber)
+        return int(self._call("purge_dead", subscriber, _sequences(sequences)))
 
     def stats(self, subscriber: str | None) -> list[MailboxStats]:
         found: list[MailboxStats] = self._call("mailbox_stats", subscriber)
@@ -120,6 +128,15 @@ class Consumer:
             return answer(reference, "the mailboxes", timeout)
 
         return retried(call, Deadline(self._timeout + more))
+
+
+def _sequences(given: Any) -> list[int] | None:
+    if given is None:
+        return None
+    found = [given] if isinstance(given, int) else list(given) if isinstance(given, Iterable) else [given]
+    if not all(type(sequence) is int for sequence in found):
+        raise SettingError("sequences", f"must be the sequences of dead letters, not {given!r}")
+    return found
 
 
 def _by_subscriber(deliveries: Any) -> Iterator[tuple[str | int, list[int], list[Any]]]:

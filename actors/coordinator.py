@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from actors.calls import Deadline
 from actors.coordinator_knowledge import CoordinatorKnowledge, View
+from actors.coordinator_leases import BARRIER_LEASES
 from actors.delivery_batch import DeliverReport, DeliveryBatch
 from actors.gathering import Question, gather
 from actors.latencies import Latencies
@@ -25,6 +27,7 @@ from actors.messages import CoordinatorState, Note, ShardReply
 from actors.publish_result import Delivered, PublishResult
 from actors.published_events import PublishedEvents, new_request, prepare
 from actors.server_settings import ServerSettings
+from actors.stored_batch import Stored
 from actors.turnstile import Turnstile
 from ray_pubsub.engines.plan import IndexPlan
 from ray_pubsub.errors import EventError, FencedError, RayPubSubError, UnavailableError
@@ -61,17 +64,23 @@ class ShardsOfCoordinator(Protocol):
     def store(self, batch: EventBatch) -> Any:
         """Something that stands for the batch in `ask`, and is carried to any number of shards."""
 
-    def fetch(self, stored: Any) -> EventBatch:
+    def fetch(self, stored: Any) -> Any:
         """What that stands for."""
 
-    def ask(self, questions: Sequence[tuple[int, str, tuple[Any, ...]]], timeout: float) -> list[Any | Exception]:
-        """Calls methods of shards at once: the shard, the method, its arguments."""
+    def match(self, questions: Sequence[tuple[Any, ...]], timeout: float) -> list[ShardReply | Exception]:
+        """Asks shards at once: which, and the arguments of `Shard.match`."""
+
+    def explain(self, questions: Sequence[tuple[Any, ...]], timeout: float) -> list[IndexPlan | Exception]:
+        """The same of `Shard.explain`."""
 
 
 class MailboxesOfCoordinator(Protocol):
-    def introduce(self, names: dict[int, str]) -> None: ...
+    def deliver(self, batch: DeliveryBatch, names: Mapping[int, str]) -> DeliverReport:
+        """`names`: of the subscribers in the batch, by code."""
 
-    def deliver(self, batch: DeliveryBatch) -> DeliverReport: ...
+
+class OutdatedViewError(Exception):
+    """What a batch is being matched by was replaced meanwhile."""
 
 
 class Coordinator:
@@ -91,7 +100,8 @@ class Coordinator:
         self._knowledge = CoordinatorKnowledge(settings)
         self._turnstile = Turnstile(settings.in_flight, settings.in_flight_bytes, settings.patience)
         self._epoch = 0
-        self._shard_epochs: dict[int, int] = {}
+        self._shard_epochs: dict[tuple[str, int], int] = {}
+        """By lineage too: a registry that kept nothing counts anew when it is started anew."""
         self._counting = threading.Lock()
         self._learned = AttributeFrequencies()
         self._latencies = Latencies()
@@ -116,12 +126,16 @@ class Coordinator:
         id that was published before, within the window, is not delivered again. `request`: an id for the publication as a whole: one
         that is repeated under it is delivered once. Bad events are in the result's `errors`; the others are published."""
         request = new_request() if request is None else request
-        return self.publish_prepared(prepare(events, event_id, request, deliver), None, deliver, request, timeout)
+        result = self.publish_prepared(prepare(events, event_id, request, deliver), None, deliver, request, timeout)
+        result.fetch(self._shards.fetch)
+        result.names = self.names_of(result.lineage, result.codes(), timeout)
+        return result
 
     def publish_prepared(
         self, events: PublishedEvents, stored: Any, deliver: bool, request: str, timeout: float | None = None
     ) -> PublishResult:
-        """The same of events that the publisher has made ready. `stored`: their columns are not in `events`, but in the object store."""
+        """The same of events that the publisher has made ready. `stored`: their columns are not in `events`, but in the object store. The
+        result's columns may be there too, and the names of subscribers are not in it: `fetch` and `names_of` bring both."""
         if stored is not None:
             events.batch = self._shards.fetch(stored)
         deadline = Deadline(self.settings.timeout if timeout is None else timeout)
@@ -149,50 +163,63 @@ class Coordinator:
     ) -> PublishResult:
         batch = events.batch
         levels = np.zeros(len(events), np.uint8)
-        rules = self._knowledge.rules
-        with self._knowledge.view(batch, deadline) as view:
-            matches, errors = self._match(events, stored, view, deadline)
-        if len(rules):
-            found = rules.levels_of(batch).levels
+        view, parts, errors = self._matched(events, stored, deadline)
+        if len(view.rules):
+            found = view.rules.levels_of(batch).levels
             levels[slice(None) if events.positions is None else events.positions] = found
-        offsets = matches.offsets
-        if events.positions is not None:
-            counts = np.zeros(len(events), np.int64)
-            counts[events.positions] = np.diff(offsets)
-            offsets = np.concatenate([[0], np.cumsum(counts)])
         result = PublishResult(
-            offsets,
             events.ids,
             levels,
             self.settings.levels,
-            matches.ids,
-            matches.subscribers,
-            self._names_of(matches.subscribers),
+            parts,
+            events.positions,
+            view.moving,
             sorted([*events.errors, *errors], key=lambda error: error.position or 0),
+            lineage=view.lineage,
         )
-        if deliver and len(result):
-            result.deliveries = self._deliver(result, events, request)
+        if deliver and parts:
+            result.deliveries = self._deliver(parts, view, levels, events, request, deadline)
         return result
+
+    def _matched(
+        self, events: PublishedEvents, stored: Any, deadline: Deadline
+    ) -> tuple[View, list[ShardMatches | Stored], list[EventError]]:
+        """Matches by one view from beginning to end; if that did not hold for so long, again by a new one."""
+        while True:
+            try:
+                with self._knowledge.view(events.batch, deadline) as view:
+                    parts, errors = self._match(events, stored, view, deadline)
+                    if self._knowledge.held(view):
+                        return view, parts, errors
+            except OutdatedViewError:
+                pass
+            if not deadline:
+                raise UnavailableError("the registry", "was replaced, and this batch was not matched anew in time")
+            with self._counting:
+                self._counts["retries"] += 1
 
     def _match(
         self, events: PublishedEvents, stored: Any, view: View, deadline: Deadline
-    ) -> tuple[ShardMatches, list[EventError]]:
+    ) -> tuple[list[ShardMatches | Stored], list[EventError]]:
         batch = events.batch
         if not view.shards or not batch.size:
-            return ShardMatches.none(batch.size), []
+            return [], []
         needed = dict(zip(view.shards, view.needed, strict=True))
         whole = stored
         if whole is None:
             whole = self._shards.store(batch) if batch.size > SMALL_EVENTS else batch
 
         def ask(questions: Sequence[Question], timeout: float) -> list[ShardReply | Exception]:
+            if not self._knowledge.is_current(view):
+                raise OutdatedViewError
             calls = []
             for question in questions:
                 own = whole if question.rows is None else select_events(batch, question.rows)
-                arguments = (own, view.lineage, needed[question.shard], timeout, view.moving)
-                calls.append((question.shard, "match", arguments))
-            replies = self._shards.ask(calls, timeout)
-            return [self._checked(question.shard, reply) for question, reply in zip(questions, replies, strict=True)]
+                calls.append((question.shard, own, view.lineage, needed[question.shard], timeout, view.moving))
+            replies = self._shards.match(calls, timeout)
+            return [
+                self._checked(view.lineage, question, reply) for question, reply in zip(questions, replies, strict=True)
+            ]
 
         gathered = gather(ask, view.shards, batch.size, deadline)
         if gathered.retries:
@@ -204,41 +231,60 @@ class Coordinator:
         ]
         for error in errors:
             logger.error("%s", error)
-        return merge_matches(gathered.parts, batch.size, repeated=view.moving and len(gathered.parts) > 1), errors
+        return gathered.parts, errors
 
-    def _checked(self, shard: int, reply: Any) -> Any:
+    def _checked(self, lineage: str, question: Question, reply: ShardReply | Exception) -> ShardReply | Exception:
         """An answer of an instance that was replaced is none. One that finds itself replaced is asked again: by then it is the new one."""
+        shard = question.shard
         if isinstance(reply, FencedError):
             return UnavailableError(f"shard {shard}", "is being replaced by a newer instance")
         if isinstance(reply, ShardReply):
-            if reply.epoch < self._shard_epochs.get(shard, 0):
+            if reply.epoch < self._shard_epochs.get((lineage, shard), 0):
                 return UnavailableError(f"shard {shard}", f"answered as epoch {reply.epoch}, which was replaced")
-            self._shard_epochs[shard] = reply.epoch
+            self._shard_epochs[lineage, shard] = reply.epoch
+            if question.rows is not None and isinstance(reply.matches, Stored):
+                return replace(reply, matches=self._shards.fetch(reply.matches))
         return reply
 
-    def _names_of(self, codes: NDArray[np.int32]) -> dict[int, str]:
-        """The names of the subscribers that occur."""
-        if not len(codes):
-            return {}
-        used = np.zeros(int(codes.max()) + 1, np.bool_)
-        mark_codes(codes, used)
-        names = self._knowledge.names
-        return {code: names[code] for code in np.flatnonzero(used).tolist()}
+    def names_of(self, lineage: str, codes: NDArray[np.int32], timeout: float | None = None) -> dict[int, str]:
+        """The names of subscribers. Those that are new are waited for: a shard may know of a change before this coordinator does."""
+        deadline = Deadline(self.settings.timeout if timeout is None else timeout)
+        return self._knowledge.names_of(lineage, codes.tolist(), deadline)
 
-    def _deliver(self, result: PublishResult, events: PublishedEvents, request: str) -> Delivered:
-        counts = result.counts()
-        rows = np.repeat(np.arange(len(events)), counts)
+    def _deliver(
+        self,
+        parts: Sequence[ShardMatches | Stored],
+        view: View,
+        levels: NDArray[np.uint8],
+        events: PublishedEvents,
+        request: str,
+        deadline: Deadline,
+    ) -> Delivered:
+        """The mailboxes put everything into their own order, so the shards' answers need not be merged, unless some may be there twice."""
+        found = [self._shards.fetch(part) if isinstance(part, Stored) else part for part in parts]
+        if view.moving:
+            found = [merge_matches(found, events.batch.size, repeated=len(found) > 1)]
+        rows = np.concatenate([np.repeat(np.arange(part.events), np.diff(part.offsets)) for part in found])
+        if not len(rows):
+            return Delivered()
+        if events.positions is not None:
+            rows = events.positions[rows]
+        matched = np.zeros(len(events), np.bool_)
+        matched[rows] = True
+        subscribers = np.concatenate([part.subscribers for part in found])
+        names = self._knowledge.names_of(view.lineage, _distinct(subscribers), deadline)
         report = self._mail.deliver(
             DeliveryBatch(
                 rows,
-                unpacked_ids(result.packed_ids),
-                result.subscriber_codes,
-                result.levels[rows],
+                np.concatenate([unpacked_ids(part.ids) for part in found if len(part.subscribers)]),
+                subscribers,
+                levels[rows],
                 events.ids,
-                events.contents_of(np.flatnonzero(counts)),
+                events.contents_of(np.flatnonzero(matched)),
                 events.keys(),
                 request,
-            )
+            ),
+            names,
         )
         return Delivered(
             report.delivered,
@@ -257,10 +303,10 @@ class Coordinator:
             raise batch.errors[0]
         with self._knowledge.view(batch, deadline) as view:
             calls = [
-                (shard, "explain", (dict(event), view.lineage, needed, deadline.left))
+                (shard, dict(event), view.lineage, needed, deadline.left)
                 for shard, needed in zip(view.shards, view.needed, strict=True)
             ]
-            replies = self._shards.ask(calls, deadline.left)
+            replies = self._shards.explain(calls, deadline.left)
         plans: dict[int, IndexPlan] = {}
         for shard, reply in zip(view.shards, replies, strict=True):
             if isinstance(reply, Exception):
@@ -272,9 +318,7 @@ class Coordinator:
 
     def take_note(self, note: Note) -> bool:
         """From the registry: whether every batch from now on goes by it."""
-        if note.news.subscribers:
-            self._mail.introduce(note.news.subscribers)
-        return self._knowledge.take(note, self.settings.timeout)
+        return self._knowledge.take(note, BARRIER_LEASES * self.settings.lease)
 
     def _stay_attached(self) -> None:
         """Asks for everything, and then for a new lease well before the old one ends."""
@@ -287,7 +331,6 @@ class Coordinator:
                     self._epoch = self._registry.start_coordinator(self.number)
                 if renewed is None:
                     state = self._registry.attach_coordinator(self.number, self._epoch)
-                    self._mail.introduce(state.subscribers)
                     self._knowledge.learn(state, asked_at)
                     renewed = True
                     continue
@@ -335,6 +378,13 @@ class Coordinator:
 
     def close(self) -> None:
         self._stopped.set()
+
+
+def _distinct(codes: NDArray[np.int32]) -> list[int]:
+    used = np.zeros(int(codes.max()) + 1, np.bool_)
+    mark_codes(codes, used)
+    found: list[int] = np.flatnonzero(used).tolist()
+    return found
 
 
 def _position(events: PublishedEvents, row: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -40,6 +40,8 @@ class View:
     """The version that each of these shards must have."""
     moving: bool
     """A subscription may be on two shards."""
+    rules: PriorityRules
+    attachment: int
 
 
 class CoordinatorKnowledge:
@@ -54,6 +56,8 @@ class CoordinatorKnowledge:
         self._needed = np.zeros(settings.shards, np.int64)
         self._routes = ShardRoutes(settings.shards)
         self._moving = True
+        self._attachment = 0
+        """How often everything was learned anew."""
         self._generation = 0
         self._under_way: dict[int, int] = {}
         """Batches that are being matched, by the generation in which they began."""
@@ -86,6 +90,13 @@ class CoordinatorKnowledge:
         for shard, route, count in state.routes:
             routes.add(shard, route, count)
         with self._changed:
+            known = (self._registry_epoch, self._lineage) == (state.registry_epoch, state.lineage)
+            if known and state.serial < self._serial:
+                # A note that came after this was made has overtaken it, and was confirmed.
+                self._lease_until = asked_at + state.lease
+                self._changed.notify_all()
+                return
+            self._attachment += 1
             self._registry_epoch, self._lineage = state.registry_epoch, state.lineage
             self._serial, self._version, self._needed = state.serial, state.version, state.needed.copy()
             self._routes, self._moving, self.rules = routes, state.moving, rules
@@ -110,6 +121,7 @@ class CoordinatorKnowledge:
             if note.serial == self._serial + 1:
                 self._apply(note.news)
                 self._serial = note.serial
+                self._changed.notify_all()
             if not note.news.barrier:
                 return True
             self._generation += 1
@@ -120,7 +132,7 @@ class CoordinatorKnowledge:
         for shard, route, count in news.added:
             self._routes.add(shard, route, count)
         for shard in news.touched:
-            self._needed[shard] = news.version
+            self._needed[shard] = max(news.version, self._needed[shard])
         for shard, route, count in news.removed:
             self._routes.remove(shard, route, count)
         for change in news.rules:
@@ -143,7 +155,7 @@ class CoordinatorKnowledge:
             self._under_way[begun] = self._under_way.get(begun, 0) + 1
             shards = self._routes.visited(attributes)
             needed = tuple(int(self._needed[shard]) for shard in shards)
-            view = View(self._lineage, self._version, shards, needed, self._moving)
+            view = View(self._lineage, self._version, shards, needed, self._moving, self.rules, self._attachment)
         try:
             yield view
         finally:
@@ -152,6 +164,30 @@ class CoordinatorKnowledge:
                 if not self._under_way[begun]:
                     del self._under_way[begun]
                     self._changed.notify_all()
+
+    def is_current(self, view: View) -> bool:
+        """Whether what this view says may still be acted on: it is from after the last time that everything was learned anew."""
+        with self._changed:
+            return view.attachment == self._attachment
+
+    def held(self, view: View) -> bool:
+        """Asked when a batch was matched: whether the registry cannot have gone on without it. It waits for the batches of a
+        coordinator only while that has its lease."""
+        with self._changed:
+            return view.attachment == self._attachment and self._may_publish()
+
+    def names_of(self, lineage: str, codes: Sequence[int], deadline: Deadline) -> dict[int, str]:
+        """Waits until these subscribers have names: a shard may know of a change before the note about it has come."""
+        with self._changed:
+
+            def told() -> bool:
+                return lineage != self._lineage or all(code in self.names for code in codes)
+
+            if not self._changed.wait_for(told, deadline.left):
+                raise UnavailableError("the registry", "has not told this coordinator of a new subscriber")
+            if lineage != self._lineage:
+                raise UnavailableError("the registry", "has lost its data since, and no longer knows these subscribers")
+            return {code: self.names[code] for code in codes}
 
     def _may_publish(self) -> bool:
         return time.monotonic() < self._lease_until

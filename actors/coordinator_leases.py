@@ -14,7 +14,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["CoordinatorLeases"]
+__all__ = ["BARRIER_LEASES", "CoordinatorLeases"]
+
+BARRIER_LEASES = 2
+"""For so many leases a coordinator is waited for that must first finish what it does. Beyond, its lease ends, and what it was
+doing is done anew."""
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from actors.calls import LONGEST_PAUSE, PAUSE, Deadline
 from actors.messages import ShardReply
+from actors.stored_batch import Stored
 from ray_pubsub.errors import UnavailableError
 from ray_pubsub.sharding.merging import ShardMatches, merge_matches
 
@@ -24,7 +25,7 @@ DEATHS_UNTIL_SURE = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """To a shard: the whole batch, or these rows of it."""
+    """To a shard: the whole batch, or these rows of it. The matches of some rows are always in the reply itself."""
 
     shard: int
     rows: NDArray[np.int64] | None = None
@@ -36,7 +37,7 @@ Ask = Callable[[Sequence[Question], float], Sequence[ShardReply | Exception]]
 
 @dataclass(slots=True, eq=False)
 class Gathered:
-    parts: list[ShardMatches] = field(default_factory=list)
+    parts: list[ShardMatches | Stored] = field(default_factory=list)
     deadly: list[int] = field(default_factory=list)
     """Rows of events that killed a shard whenever it was asked. They have no matches."""
     retries: int = 0
@@ -45,7 +46,7 @@ class Gathered:
 def gather(ask: Ask, shards: Sequence[int], events: int, deadline: Deadline, pause: float = PAUSE) -> Gathered:
     """The matches of all shards, in the order of the shards. Raises UnavailableError if one does not answer in time, and what a shard
     raises otherwise."""
-    found: dict[int, ShardMatches] = {}
+    found: dict[int, ShardMatches | Stored] = {}
     gathered = Gathered()
     deaths = dict.fromkeys(shards, 0)
     left = list(shards)
@@ -54,6 +55,7 @@ def gather(ask: Ask, shards: Sequence[int], events: int, deadline: Deadline, pau
         again: list[int] = []
         for shard, reply in zip(left, replies, strict=True):
             if isinstance(reply, ShardReply):
+                assert reply.matches is not None
                 found[shard] = reply.matches
                 continue
             last = _unavailable(reply)
@@ -84,6 +86,7 @@ def _bisect(ask: Ask, shard: int, events: int, deadline: Deadline, gathered: Gat
         (reply,) = ask([Question(shard, rows)], deadline.left)
         gathered.retries += 1
         if isinstance(reply, ShardReply):
+            assert isinstance(reply.matches, ShardMatches)
             answered.append(_scattered(reply.matches, rows, events))
             waiting.pop()
             deaths = 0

@@ -25,6 +25,10 @@ class Links:
         """Which cluster this is."""
         return str(ray.get_runtime_context().gcs_address)
 
+    def restarted(self) -> bool:
+        """Whether this actor's process was started again after it had died."""
+        return bool(ray.get_runtime_context().was_current_actor_reconstructed)
+
     def registry(self) -> Any:
         return self._handle("registry")
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from actors.delivery_batch import DeliverReport, DeliveryBatch
 from actors.delivery_message import AckReport, DeadLetter, DeliveryColumns
@@ -30,10 +33,14 @@ class MailboxHost:
         self.mailboxes = Mailboxes(MailboxStore(path), settings.mailbox_settings())
         self._places = threading.Semaphore(MOST_WAITING)
 
-    def introduce(self, names: dict[int, str]) -> None:
-        self.mailboxes.introduce(names)
-
-    def deliver(self, batch: DeliveryBatch) -> DeliverReport:
+    def deliver(self, batch: DeliveryBatch, names: Mapping[int, str]) -> DeliverReport:
+        """`names`: of the batch's subscribers. Told with every batch, so that these mailboxes, which may have lost some that were not on
+        disk, never deliver to a number without a name; and that a registry that lost everything may number subscribers anew."""
+        own = self.mailboxes.adopt(names)
+        if any(given != code for given, code in own.items()):
+            codes = np.zeros(max(own) + 1, np.int32)
+            codes[list(own)] = list(own.values())
+            batch = replace(batch, subscribers=codes[batch.subscribers])
         return self.mailboxes.deliver(batch)
 
     def poll(

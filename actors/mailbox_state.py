@@ -52,6 +52,20 @@ class MailboxState:
             self._store.queue(self._store.named(news))
         return list(news.values())
 
+    def own_codes(self, names: Mapping[int, str]) -> tuple[dict[int, int], dict[int, str]]:
+        """The codes that these subscribers have here, by those given; and the names that are new, with their codes."""
+        own: dict[int, int] = {}
+        news: dict[int, str] = {}
+        for given, name in names.items():
+            code = self.codes.get(name)
+            if code is None:
+                code = given
+                if code in self.names or code in news:
+                    code = max(max(self.names, default=0), max(news, default=0), max(names)) + 1
+                news[code] = name
+            own[given] = code
+        return own, news
+
     def key(self, subscriber: str | int) -> str | int:
         """The code; as long as it is not known, the name."""
         if type(subscriber) is str:

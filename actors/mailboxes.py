@@ -64,6 +64,15 @@ class Mailboxes:
             for name in self._state.introduce(names):
                 self._arrivals.notify(name)
 
+    def adopt(self, names: Mapping[int, str]) -> dict[int, int]:
+        """The codes under which the mailboxes of these subscribers are here, by the codes that somebody else has for them. A mailbox is
+        its subscriber's by name: what waits for one never goes to another who has got the same code since."""
+        with self._lock:
+            own, news = self._state.own_codes(names)
+            for name in self._state.introduce(news):
+                self._arrivals.notify(name)
+        return own
+
     def deliver(self, batch: DeliveryBatch) -> DeliverReport:
         """The matches of a batch enter their mailboxes; on return they are on disk, if there is one. What a full mailbox rejects is
         reported and stops nothing else. Bad columns raise, and nothing was delivered."""

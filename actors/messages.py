@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actors.registry_columns import Rule, ShardChanges, ShardColumns
+from actors.stored_batch import Stored
 from ray_pubsub.sharding.merging import ShardMatches
 from ray_pubsub.sharding.pivots import Route
 
@@ -59,12 +60,14 @@ class ShardPush:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardReply:
-    """A shard's answer to a batch."""
+    """A shard's answer to a batch. If there are many matches they stay in the object store, and `matches` stands for them."""
 
     epoch: int
     version: int
-    matches: ShardMatches
     seconds: float
+    count: int
+    """How many matches there are."""
+    matches: ShardMatches | Stored | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,6 +22,7 @@ __all__ = ["MatchCounts", "NumberedColumns"]
 BITS = 10
 PAGE = 1 << BITS
 FIRST_PAGES = 16
+LOW = 0xFFFF_FFFF
 
 
 class MatchCounts(NamedTuple):
@@ -33,6 +34,15 @@ class MatchCounts(NamedTuple):
     matches: NDArray[np.int64]
 
 
+class Pool(NamedTuple):
+    """All pages. Replaced as a whole, so that a reader never has one half of it from before and one from after."""
+
+    records: NDArray[np.int64]
+    """Per number its id and, in one word, its subscriber and its matches (kernels/paged_lookup.py). With ids of str the first word is the
+    number's own place, and `ids` has the ids."""
+    ids: NDArray[Any] | None
+
+
 class NumberedColumns:
     """One writer at a time; any number of readers."""
 
@@ -40,14 +50,12 @@ class NumberedColumns:
         self._page_of = np.full(64, -1, np.int32)
         """The page that has the numbers from place * PAGE on, -1 for none."""
         self._place_of = np.full(FIRST_PAGES, -1, np.int64)
-        self._subscriber = np.zeros((FIRST_PAGES, PAGE), np.int32)
-        self._id: NDArray[Any] = np.zeros((FIRST_PAGES, PAGE), np.int64)
-        self._matches = np.zeros((FIRST_PAGES, PAGE), np.int64)
+        self._pool = Pool(np.zeros((FIRST_PAGES, PAGE, 2), np.int64), None)
         self._alive = np.zeros((FIRST_PAGES, PAGE), np.bool_)
         self._living = np.zeros(FIRST_PAGES, np.int64)
         self._free = list(range(FIRST_PAGES))
-        self._retired: list[tuple[int, int]] = []
-        """Pages without life, and the generation of readers that may still ask for them."""
+        self._retired: dict[int, int] = {}
+        """Pages without life, and the last generation of readers that may still ask for them."""
         self._lock = threading.Lock()
         self._generation = 0
         self._readers: dict[int, int] = {}
@@ -57,8 +65,8 @@ class NumberedColumns:
 
     @property
     def nbytes(self) -> int:
-        columns = (self._page_of, self._subscriber, self._id, self._matches, self._alive)
-        return sum(column.nbytes for column in columns)
+        columns = (self._page_of, *self._pool, self._alive)
+        return sum(column.nbytes for column in columns if column is not None)
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -79,13 +87,16 @@ class NumberedColumns:
         if not len(numbers):
             return
         self._make_room(numbers)
-        if ids.dtype != self._id.dtype:
-            self._id, ids = self._id.astype(object), ids.astype(object)
+        if ids.dtype == object and self._pool.ids is None:
+            self._keep_objects()
+        records, known = self._pool
         pages, places = self._page_of[numbers >> BITS], numbers & (PAGE - 1)
         fresh = ~self._alive[pages, places]
-        self._subscriber[pages, places] = subscribers
-        self._id[pages, places] = ids
-        self._matches[pages[fresh], places[fresh]] = 0
+        if known is None:
+            records[pages, places, 0] = ids
+        else:
+            known[pages, places] = ids.astype(object)
+        records[pages[fresh], places[fresh], 1] = subscribers[fresh]
         self._alive[pages, places] = True
         np.add.at(self._living, pages[fresh], 1)
 
@@ -98,7 +109,7 @@ class NumberedColumns:
         empty = np.unique(pages[self._living[pages] == 0]).tolist()
         if empty:
             with self._lock:
-                self._retired += [(page, self._generation) for page in empty]
+                self._retired.update(dict.fromkeys(empty, self._generation))
                 self._generation += 1
 
     def known(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -112,9 +123,10 @@ class NumberedColumns:
 
     def resolve(self, numbers: NDArray[np.int64], counted: bool = True) -> tuple[NDArray[Any], NDArray[np.int32]]:
         """Ids and subscribers; `counted`: as a match of each."""
-        subscribers, places = np.empty(len(numbers), np.int32), np.empty(len(numbers), np.int64)
-        look_up(numbers, BITS, self._page_of, self._subscriber, self._matches, int(counted), subscribers, places)
-        return self._id.reshape(-1)[places], subscribers
+        words, subscribers = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int32)
+        records, ids = self._pool
+        look_up(numbers, BITS, self._page_of, records, int(counted), words, subscribers)
+        return (words if ids is None else ids.reshape(-1)[words]), subscribers
 
     def counts(self) -> MatchCounts:
         """How often each subscription matched."""
@@ -122,7 +134,17 @@ class NumberedColumns:
         pages = self._page_of[firsts]
         alive = self._alive[pages]
         numbers = (firsts[:, None] * PAGE + np.arange(PAGE))[alive]
-        return MatchCounts(numbers, self._id[pages][alive], self._subscriber[pages][alive], self._matches[pages][alive])
+        pool = self._pool
+        records = pool.records[pages][alive]
+        ids = records[:, 0] if pool.ids is None else pool.ids[pages][alive]
+        return MatchCounts(numbers, ids, (records[:, 1] & LOW).astype(np.int32), records[:, 1] >> 32)
+
+    def _keep_objects(self) -> None:
+        """From now on ids are Python's objects, and the records say where they are."""
+        records = self._pool.records.copy()
+        ids = records[:, :, 0].astype(object)
+        records[:, :, 0] = _places(len(records))
+        self._pool = Pool(records, ids)
 
     def _make_room(self, numbers: NDArray[np.int64]) -> None:
         wanted = np.unique(numbers >> BITS)
@@ -143,19 +165,33 @@ class NumberedColumns:
         """New arrays with the old content: a reader goes on with those it has."""
         before = len(self._living)
         after = before + max(more, before // 2)
-        for name in ("_place_of", "_subscriber", "_id", "_matches", "_alive", "_living"):
-            old = getattr(self, name)
-            grown = np.zeros((after, *old.shape[1:]), old.dtype)
-            grown[:before] = old
-            setattr(self, name, grown)
+        records, ids = self._pool
+        self._place_of, self._alive = _grown(self._place_of, after), _grown(self._alive, after)
+        self._living = _grown(self._living, after)
+        records = _grown(records, after)
+        if ids is not None:
+            ids = _grown(ids, after)
+            records[:, :, 0] = _places(after)
+        self._pool = Pool(records, ids)
         self._free += range(before, after)
 
     def _reclaim(self) -> None:
         with self._lock:
             oldest = min(self._readers, default=self._generation)
-            ready = {page for page, generation in self._retired if generation < oldest}
-            self._retired = [(page, generation) for page, generation in self._retired if generation >= oldest]
+            ready = [page for page, generation in self._retired.items() if generation < oldest]
+            for page in ready:
+                del self._retired[page]
         for page in ready:
             if not self._living[page]:  # else a number of it has come back from another shard
                 self._page_of[self._place_of[page]] = -1
                 self._free.append(page)
+
+
+def _grown(column: NDArray[Any], pages: int) -> NDArray[Any]:
+    grown = np.zeros((pages, *column.shape[1:]), column.dtype)
+    grown[: len(column)] = column
+    return grown
+
+
+def _places(pages: int) -> NDArray[np.int64]:
+    return np.arange(pages * PAGE).reshape(pages, PAGE)

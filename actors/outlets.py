@@ -9,7 +9,8 @@ from typing import Any
 
 import ray
 
-from actors.calls import answer, answers
+from actors.calls import Deadline, answer, answers, retried
+from actors.coordinator_leases import BARRIER_LEASES
 from actors.links import Links
 from actors.messages import Note, ShardPush
 from actors.registry_columns import ShardColumns
@@ -22,13 +23,15 @@ logger = logging.getLogger(__name__)
 MOST_UNDER_WAY = 64
 """Calls to a shard that were not answered; the next waits. A shard that lost some asks for them."""
 PUSH_PATIENCE = 5.0
+SHARD_PATIENCE = 20.0
+"""Seconds for which a shard is waited for while no change is made. Enough for a large one to restart and load."""
 
 
 class RayOutlets:
     """Used by the thread that makes changes."""
 
     def __init__(self, links: Links, patience: float, timeout: float) -> None:
-        """`patience`: seconds for which a coordinator is waited for, `timeout`: if it must first finish what it is doing."""
+        """`patience`: seconds for which a coordinator is waited for; `timeout`: a shard, while changes go on."""
         self._links = links
         self._patience, self._timeout = patience, timeout
         self._under_way: defaultdict[int, list[Any]] = defaultdict(list)
@@ -47,7 +50,7 @@ class RayOutlets:
                 asked.append(coordinator)
             except UnavailableError:
                 pass
-        patience = self._timeout if note.news.barrier else self._patience
+        patience = self._patience * (BARRIER_LEASES if note.news.barrier else 1)
         confirmed = dict.fromkeys(coordinators, False)
         found = answers(calls, [f"coordinator {coordinator}" for coordinator in asked], patience)
         for coordinator, reply in zip(asked, found, strict=True):
@@ -57,17 +60,21 @@ class RayOutlets:
         return confirmed
 
     def take_over(self, shard: int, columns: ShardColumns) -> None:
-        self._ask(shard, "take_over", columns)
+        self._ask(shard, SHARD_PATIENCE, "take_over", columns)
 
     def let_go(self, shard: int, lineage: str, version: int) -> int:
-        return int(self._ask(shard, "let_go", lineage, version))
+        return int(self._ask(shard, self._timeout, "let_go", lineage, version))
 
     def bring_up(self, shard: int, lineage: str, version: int) -> int:
-        return int(self._ask(shard, "catch_up", lineage, version))
+        return int(self._ask(shard, SHARD_PATIENCE, "catch_up", lineage, version))
 
-    def _ask(self, shard: int, method: str, *arguments: Any) -> Any:
-        reference = getattr(self._links.shard(shard), method).remote(*arguments)
-        return answer(reference, f"shard {shard}", self._timeout)
+    def _ask(self, shard: int, timeout: float, method: str, *arguments: Any) -> Any:
+        """Asked again while the shard restarts and loads: what it is told here it may be told twice."""
+
+        def call(left: float) -> Any:
+            return answer(getattr(self._links.shard(shard), method).remote(*arguments), f"shard {shard}", left)
+
+        return retried(call, Deadline(timeout))
 
     def _send(self, shard: int, method: str, *arguments: Any) -> None:
         under_way = self._under_way[shard]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from actors.stored_batch import Stored
 from ray_pubsub.errors import EventError, OverloadedError
+from ray_pubsub.kernels.merged_matches import mark_codes
 from ray_pubsub.model.match_batch import MatchBatch, arrow_ids
-from ray_pubsub.sharding.merging import unpacked_ids
+from ray_pubsub.sharding.merging import ShardMatches, chained, merge_matches, unpacked_ids
 
 __all__ = ["Delivered", "PublishResult"]
 
@@ -43,23 +45,31 @@ class Delivered:
 @dataclass(slots=True, eq=False)
 class PublishResult:
     """Event number i matches `subscription_ids[offsets[i]:offsets[i + 1]]`. `len()` is the number of matches. What a MatchBatch has this
-    has too, and for every match its subscriber."""
+    has too, and for every match its subscriber. The shards' answers are merged when they are first looked at."""
 
-    offsets: NDArray[np.int64]
     event_ids: NDArray[Any]
     levels: NDArray[np.uint8]
     """Per event, the number of its priority level."""
     level_names: tuple[str, ...]
-    packed_ids: Any
-    """Subscription ids as they travel; `subscription_ids` are the same."""
-    subscriber_codes: NDArray[np.int32]
-    names: dict[int, str]
-    """The subscribers that occur, by code."""
+    parts: list[Any]
+    """What each shard answered for the good events (`sharding.merging.ShardMatches`)."""
+    positions: NDArray[np.int64] | None = None
+    """Of the good events among all; None if all are good."""
+    repeated: bool = False
+    """A match may be in two parts; it counts once."""
     errors: list[EventError] = field(default_factory=list)
     deliveries: Delivered = field(default_factory=Delivered)
+    names: dict[int, str] | None = None
+    naming: Any = None
+    """Finds names by code, if they are not in `names`."""
+    lineage: str = ""
+    """Of the server's data: what the subscribers' numbers mean."""
+    _merged: ShardMatches | None = None
 
     def __len__(self) -> int:
-        return len(self.subscriber_codes)
+        if self._merged is None and (not self.repeated or any(isinstance(part, Stored) for part in self.parts)):
+            return sum(part.count if isinstance(part, Stored) else len(part.subscribers) for part in self.parts)
+        return len(self._all().subscribers)
 
     def __repr__(self) -> str:
         bad = f", {len(self.errors)} bad events" if self.errors else ""
@@ -70,18 +80,42 @@ class PublishResult:
         """The ids of the subscriptions that match the event at this position."""
         return self.matches()[event]
 
+    def __reduce__(self) -> Any:
+        """Without what only this process can do."""
+        values = [getattr(self, each.name) for each in fields(self)]
+        values[[each.name for each in fields(self)].index("naming")] = None
+        return PublishResult, tuple(values)
+
+    def fetch(self, fetched: Callable[[Stored], ShardMatches]) -> None:
+        """Brings what is still in the object store."""
+        self.parts = [fetched(part) if isinstance(part, Stored) else part for part in self.parts]
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        return self._all().offsets
+
+    @property
+    def packed_ids(self) -> Any:
+        """Subscription ids as they travel: numbers, or strings as Arrow has them. `subscription_ids` are the same."""
+        return self._all().ids
+
     @property
     def subscription_ids(self) -> NDArray[Any]:
-        return unpacked_ids(self.packed_ids)
+        return unpacked_ids(self._all().ids)
+
+    @property
+    def subscriber_codes(self) -> NDArray[np.int32]:
+        """Per match, the server's number of the subscriber."""
+        return self._all().subscribers
 
     @property
     def subscribers(self) -> NDArray[Any]:
         """Per match, the name of the subscriber."""
-        if not len(self):
-            return np.empty(0, object)
-        names = np.full(int(self.subscriber_codes.max()) + 1, None, object)
-        for code, name in self.names.items():
-            names[code] = name
+        codes = self.codes()
+        names = np.full(int(codes[-1]) + 1 if len(codes) else 0, None, object)
+        known = self._names(codes)
+        for code in codes.tolist():
+            names[code] = known[code]
         found: NDArray[Any] = names[self.subscriber_codes]
         return found
 
@@ -90,6 +124,14 @@ class PublishResult:
         """Per event, the name of its level."""
         found: NDArray[Any] = np.array(self.level_names, object)[self.levels]
         return found
+
+    def codes(self) -> NDArray[np.int32]:
+        """The subscribers that occur, ascending."""
+        most = max((int(part.subscribers.max()) for part in self.parts if len(part.subscribers)), default=-1)
+        used = np.zeros(most + 1, np.bool_)
+        for part in self.parts:
+            mark_codes(part.subscribers, used)
+        return np.flatnonzero(used).astype(np.int32)
 
     def counts(self) -> NDArray[np.int64]:
         """Matches per event."""
@@ -105,18 +147,14 @@ class PublishResult:
 
     def to_arrow(self) -> pa.Table:
         """event_id, subscription_id, subscriber, priority; a row for each match."""
-        counts = self.counts()
-        ids = (
-            self.packed_ids if isinstance(self.packed_ids, pa.Array) else arrow_ids("subscription_id", self.packed_ids)
-        )
+        counts, ids = self.counts(), self.packed_ids
+        levels = pa.array(np.repeat(self.levels, counts).astype(np.int32))
         return pa.table(
             {
                 "event_id": arrow_ids("event_id", np.repeat(self.event_ids, counts)),
-                "subscription_id": ids,
-                "subscriber": self._dictionary(),
-                "priority": pa.DictionaryArray.from_arrays(
-                    pa.array(np.repeat(self.levels, counts).astype(np.int32)), list(self.level_names)
-                ).cast(pa.string()),
+                "subscription_id": ids if isinstance(ids, pa.Array) else arrow_ids("subscription_id", ids),
+                "subscriber": self._arrow_names(),
+                "priority": pa.DictionaryArray.from_arrays(levels, list(self.level_names)).cast(pa.string()),
             }
         )
 
@@ -142,34 +180,46 @@ class PublishResult:
             raise OverloadedError(f"deliveries to {shown}", found.rejected, retry_after)
 
     @classmethod
-    def joined(cls, parts: Sequence[PublishResult]) -> PublishResult:
+    def joined(cls, results: Sequence[PublishResult]) -> PublishResult:
         """The results of a publication that went in portions."""
-        if len(parts) == 1:
-            return parts[0]
-        from ray_pubsub.model.id_column import ids_of
-
-        offsets, errors, names, deliveries, event = [np.zeros(1, np.int64)], [], {}, Delivered(), 0
-        for part in parts:
-            offsets.append(part.offsets[1:] + offsets[-1][-1])
-            errors += [error.at((error.position or 0) + event) for error in part.errors]
-            names.update(part.names)
-            deliveries += part.deliveries
-            event += len(part.event_ids)
-        columns = [part.subscription_ids for part in parts if len(part)]
+        if len(results) == 1:
+            return results[0]
+        errors: list[EventError] = []
+        deliveries, event = Delivered(), 0
+        for result in results:
+            errors += [error.at((error.position or 0) + event) for error in result.errors]
+            deliveries += result.deliveries
+            event += len(result.event_ids)
         return cls(
-            np.concatenate(offsets),
-            ids_of(np.concatenate([part.event_ids for part in parts])),
-            np.concatenate([part.levels for part in parts]),
-            parts[0].level_names,
-            np.concatenate(columns) if columns else np.empty(0, np.int64),
-            np.concatenate([part.subscriber_codes for part in parts]),
-            names,
-            errors,
-            deliveries,
+            np.concatenate([result.event_ids for result in results]),
+            np.concatenate([result.levels for result in results]),
+            results[0].level_names,
+            [chained([result._all() for result in results])],
+            errors=errors,
+            deliveries=deliveries,
+            naming=results[0].naming,
+            lineage=results[0].lineage,
         )
 
-    def _dictionary(self) -> pa.Array:
-        codes = np.array(sorted(self.names), np.int32)
+    def _all(self) -> ShardMatches:
+        if self._merged is None:
+            good = len(self.event_ids) if self.positions is None else len(self.positions)
+            merged = merge_matches(self.parts, good, repeated=self.repeated and len(self.parts) > 1)
+            if self.positions is not None:
+                counts = np.zeros(len(self.event_ids), np.int64)
+                counts[self.positions] = np.diff(merged.offsets)
+                merged = replace(merged, offsets=np.concatenate([[0], np.cumsum(counts)]))
+            self._merged = merged
+        return self._merged
+
+    def _names(self, codes: NDArray[np.int32]) -> dict[int, str]:
+        if self.names is None:
+            self.names = {} if self.naming is None or not len(codes) else self.naming(self.lineage, codes)
+        return self.names
+
+    def _arrow_names(self) -> pa.Array:
+        codes = self.codes()
+        known = self._names(codes)
         places = np.searchsorted(codes, self.subscriber_codes).astype(np.int32)
-        names = pa.array([self.names[code] for code in codes.tolist()], pa.string())
+        names = pa.array([known[code] for code in codes.tolist()], pa.string())
         return pa.DictionaryArray.from_arrays(pa.array(places), names).cast(pa.string())

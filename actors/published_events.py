@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from actors.event_content import pack_event
+from actors.registry_arguments import check_text
 from ray_pubsub.errors import EventError
 from ray_pubsub.model.event_batch import EventBatch
-from ray_pubsub.model.events import read_events
+from ray_pubsub.model.events import arrow_of, read_events
 
 __all__ = ["PublishedEvents", "new_request", "prepare"]
 
@@ -46,7 +48,7 @@ class PublishedEvents:
         if self.contents is None or isinstance(self.contents, list):
             return self.contents
         packed: list[bytes | None] = [None] * len(self)
-        rows = self.contents.take(events).to_pylist()
+        rows = self.contents.take(events).to_pylist(maps_as_pydicts="lossy")  # of equal keys the last one, as in a dict
         for event, row in zip(events.tolist(), rows, strict=True):
             packed[event] = pack_event(row, event)
         return packed
@@ -59,6 +61,7 @@ def new_request() -> str:
 
 def prepare(events: Any, event_id: str | None, request: str, contents: bool = True) -> PublishedEvents:
     """Reads whatever a publisher has as events. Raises EventError if it is nothing of the kind; single bad events are in `errors`."""
+    check_text("request", request)
     if isinstance(events, Mapping):
         events = [events]
     if hasattr(events, "read_all"):
@@ -69,7 +72,7 @@ def prepare(events: Any, event_id: str | None, request: str, contents: bool = Tr
     ids = batch.input_ids
     if event_id is None:
         # 43 bits of the request and the position: an id of its own for every event, and nothing to make for each.
-        first = (int(request[:16], 16) >> 21) << POSITION_BITS if len(request) >= 16 else 0
+        first = (xxhash.xxh3_64_intdigest(request.encode()) >> 21) << POSITION_BITS
         ids = np.arange(first, first + batch.input_size)
     kept = _contents(events, batch) if contents else None
     good = EventBatch(batch.size, batch.lanes, np.zeros(batch.size, np.int8))
@@ -80,13 +83,11 @@ def _contents(events: Any, batch: EventBatch) -> Any:
     module = type(events).__module__.partition(".")[0]
     if module == "pyarrow":
         return events
-    if module == "pandas":
-        import pyarrow as pa
-
-        try:
-            return pa.Table.from_pandas(events, preserve_index=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError):
-            events = events.to_dict("records")
+    if module == "pandas" and hasattr(events, "columns"):
+        table = arrow_of(events)
+        if table is not None:
+            return table
+        events = events.to_dict("records")
     bad = {error.position for error in batch.errors}
     return [None if place in bad else pack_event(event, place) for place, event in enumerate(events)]
 

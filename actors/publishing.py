@@ -11,13 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import ray
+from numpy.typing import NDArray
 
-from actors.calls import LONGEST_PAUSE, PAUSE, Deadline, answer, answer_async
+from actors.calls import LONGEST_PAUSE, PAUSE, Deadline, answer, answer_async, fetched, retried
 from actors.publish_result import PublishResult
 from actors.published_events import PublishedEvents, new_request, prepare
 from actors.stored_batch import Stored
-from ray_pubsub.errors import EventError, UnavailableError
+from ray_pubsub.delivery.levels import seconds
+from ray_pubsub.errors import EventError, SettingError, UnavailableError
 
 __all__ = ["Publisher"]
 
@@ -40,12 +43,13 @@ class Publisher:
     def __init__(self, coordinators: Sequence[Any], timeout: float) -> None:
         self._coordinators = list(coordinators)
         self._timeout = timeout
+        self._names: dict[str, dict[int, str]] = {}
         self._turn = itertools.count(os.getpid())
 
     def publish(
         self, events: Any, event_id: str | None, deliver: bool, request: str | None, timeout: float | None
     ) -> PublishResult:
-        deadline = Deadline(self._timeout if timeout is None else timeout)
+        deadline = self._deadline(timeout)
         results: list[PublishResult] = []
         under_way: deque[tuple[Portion, Any]] = deque()
         for portion in self._portions(events, event_id, deliver, request):
@@ -59,7 +63,7 @@ class Publisher:
     async def publish_async(
         self, events: Any, event_id: str | None, deliver: bool, request: str | None, timeout: float | None
     ) -> PublishResult:
-        deadline = Deadline(self._timeout if timeout is None else timeout)
+        deadline = self._deadline(timeout)
         results: list[PublishResult] = []
         under_way: deque[tuple[Portion, Any]] = deque()
         for portion in self._portions(events, event_id, deliver, request):
@@ -70,12 +74,17 @@ class Publisher:
             results.append(await self._collect_async(*under_way.popleft(), deliver, deadline))
         return PublishResult.joined(results)
 
+    def _deadline(self, timeout: float | None) -> Deadline:
+        if timeout is not None and not seconds("timeout", timeout) > 0:
+            raise SettingError("timeout", "must be more than 0 seconds")
+        return Deadline(self._timeout if timeout is None else timeout)
+
     def _collect(self, portion: Portion, reference: Any, deliver: bool, deadline: Deadline) -> PublishResult:
         pause = PAUSE
         while True:
             try:
                 result: PublishResult = answer(reference, "the coordinator", deadline.left)
-                return result
+                return self._complete(result)
             except UnavailableError:
                 if deadline.left <= pause:
                     raise
@@ -90,13 +99,33 @@ class Publisher:
         while True:
             try:
                 result: PublishResult = await answer_async(reference, "the coordinator", deadline.left)
-                return result
+                return self._complete(result)
             except UnavailableError:
                 if deadline.left <= pause:
                     raise
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
             reference = self._send(portion, deliver, deadline)
+
+    def _complete(self, result: PublishResult) -> PublishResult:
+        """The columns are mapped into this process before the result is handed on: they live as long as the coordinator."""
+        result.fetch(fetched)
+        result.naming = self._names_of
+        return result
+
+    def _names_of(self, lineage: str, codes: NDArray[np.int32]) -> dict[int, str]:
+        """Names never change, so each is asked for once."""
+        known = self._names.setdefault(lineage, {})
+        unknown = np.array([code for code in codes.tolist() if code not in known], np.int32)
+        if len(unknown):
+
+            def call(timeout: float) -> dict[int, str]:
+                reference = self._coordinators[0].names_of.remote(lineage, unknown)
+                names: dict[int, str] = answer(reference, "the coordinator", timeout)
+                return names
+
+            known.update(retried(call, Deadline(self._timeout)))
+        return known
 
     def _send(self, portion: Portion, deliver: bool, deadline: Deadline) -> Any:
         coordinator = self._coordinators[next(self._turn) % len(self._coordinators)]
@@ -109,22 +138,12 @@ class Publisher:
         for number, part in enumerate(_cut(events)):
             # A repeated publication has the same portions, and so the same names for them.
             own = request if number == 0 else f"{request}/{number}"
-            prepared = prepare(part, event_id, _mixed(request, number), deliver)
+            prepared = prepare(part, event_id, own, deliver)
             if len(prepared) <= SMALL:
                 yield Portion(prepared, None, own)
             else:
                 stored = Stored(ray.put(prepared.batch))
                 yield Portion(replace(prepared, batch=None), stored, own)  # type: ignore[arg-type]
-
-
-def _mixed(request: str, number: int) -> str:
-    """Ids for events of one portion differ from those of the next."""
-    try:
-        return f"{(int(request[:16], 16) + (number << 21 + 10)) & (2**64 - 1):016x}"
-    except ValueError:
-        import xxhash
-
-        return f"{xxhash.xxh3_64_intdigest(f'{request}/{number}'.encode()):016x}"
 
 
 def _cut(events: Any) -> Iterator[Any]:

@@ -1,13 +1,14 @@
 """Subscriptions that go from one shard to another while events are being published: none is missed, none is delivered twice.
 
-For a portion of subscriptions: (1) coordinators are told that matches may come twice, and take each once from then on; (2) the target
-takes the subscriptions over, for the time being; (3) the move is committed; (4) coordinators are told that the target must have that
-version; (5) the source lets go; (6) coordinators are told that it is over. Steps 1 and 4 are confirmed only when no batch is under way that
-began before them. So a batch that does not know of the move finds everything on the source, one that began during it on the source or on
-both, and one that began after step 4 on the target, even if that has crashed and loaded anew in between.
+For a portion of subscriptions: (1) coordinators are told that matches may come twice, and take each once from then on; (2) the target takes
+the subscriptions over, for the time being; (3) the move is committed; (4) coordinators are told that the target must have that version, and
+that the source need not be asked any more; (5) the source lets go; (6) coordinators are told that it is over. Steps 1 and 4 are confirmed
+only when no batch is under way that began before them. So a batch that does not know of the move finds everything on the source, one that
+began during it on the source or on both, and one that began after step 4 on the target, even if that has crashed and loaded anew in
+between.
 
-If the registry dies on the way, its successor begins as in step 1, has all shards drop what they took over and does not own, and ends
-as in step 6 (`settle`).
+If the registry dies on the way, its successor begins as in step 1, has all shards drop what they took over and do not own, and ends as in
+step 6 (`settle`). So does the registry itself if a shard stays away for too long.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class RebalanceReport:
 
 
 class Mover:
-    """One rebalance at a time; changes go on between portions."""
+    """One rebalance or settlement at a time; changes go on between portions."""
 
     def __init__(self, writer: ChangeWriter, shards: ShardsOfMover, barrier_known: Any, timeout: float) -> None:
         self._writer = writer
@@ -65,27 +66,36 @@ class Mover:
         self._timeout = timeout
 
     def settle(self) -> None:
-        """Ends whatever was interrupted. Called when the registry starts, and before a rebalance."""
+        """Ends whatever was interrupted. Called when the registry starts, and before a rebalance. Shards are waited for here and not
+        in the thread that makes changes, which go on."""
         writer = self._writer
         if not writer.moving:
             return
-        for shard in range(writer.placement.shards):
-            self._shards.let_go(shard, writer.lineage, writer.store.version)
-        writer.moving = False
-        self._tell(News(writer.store.version))
+        shards, version = tuple(range(writer.placement.shards)), writer.store.version
+        for shard in shards:
+            self._shards.let_go(shard, writer.lineage, version)
+
+        def end() -> None:
+            writer.moving = False
+            writer.have(shards, version)
+            self._tell(News(version, shards))
+
+        self._work(end)
 
     def rebalance(self, frequencies: AttributeFrequencies, factor: float) -> RebalanceReport:
         writer = self._writer
-        self._work(self.settle)
-        writer.placement.reweigh(frequencies)
+        self.settle()
+        self._work(lambda: writer.placement.reweigh(frequencies))
         before = writer.placement.loads
         moves = plan_rebalance(writer.store.groups(), writer.placement.shards, frequencies, factor)
         moved = 0
         for move, numbers in zip(moves, writer.store.members(moves), strict=True):
-            for start in range(0, len(numbers), PORTION):
-                portion = numbers[start : start + PORTION]
-                moved += self._work(lambda move=move, portion=portion: self._move(move, portion))
-            self._work(lambda move=move: self._placed(move))
+            try:
+                for start in range(0, len(numbers), PORTION):
+                    portion = numbers[start : start + PORTION]
+                    moved += self._work(lambda move=move, portion=portion: self._move(move, portion))
+            finally:  # what was moved is counted where it is, whatever became of the rest
+                self._work(lambda move=move: self._placed(move))
         return RebalanceReport(moves, moved, before, writer.placement.loads)
 
     def _work(self, run: Any) -> Any:
@@ -108,16 +118,15 @@ class Mover:
         except BaseException:
             # Matches may go on coming twice until the target is known to have let go; coordinators see to that.
             self._tell(News(writer.store.version, removed=arriving, moving=True))
-            self.settle()
             raise
         writer.moved(routes, source, target)
         writer.need((target,), version)
-        self._tell(News(version, (target,), moving=True, barrier=True))
+        leaving = [(source, route, count) for _, route, count in routes]
+        self._tell(News(version, (target,), removed=leaving, moving=True, barrier=True))
         self._shards.bring_up(source, writer.lineage, version)
         writer.need((source,), version)
         writer.moving = False
-        leaving = [(source, route, count) for _, route, count in routes]
-        self._tell(News(version, (source,), removed=leaving))
+        self._tell(News(version, (source,)))
         return len(numbers)
 
     def _placed(self, move: Move) -> None:

@@ -90,10 +90,10 @@ class Registry:
         if kept is not None and settings.levels != stored.levels:
             self._check_levels(settings.levels)
         self.lineage = self._store.setting("lineage") or uuid.uuid4().hex
-        fresh = kept is None or self._store.setting("stopped") is True
+        # A registry that kept nothing has none, and yet there are coordinators with leases from the one before it.
+        fresh = (kept is None or self._store.setting("stopped") is True) and not links.restarted()
         state = self._store.placement()
-        if state is not None and state["shards"] > settings.shards:
-            self._vacate(state["shards"])
+        self._vacate()
         kept_frequencies = self._store.setting("frequencies")
         self._frequencies = (
             AttributeFrequencies.of_state(kept_frequencies) if kept_frequencies else AttributeFrequencies()
@@ -122,9 +122,11 @@ class Registry:
             return Placement(shards, self._frequencies)
         return Placement.of_state(state, self._frequencies)
 
-    def _vacate(self, shards: int) -> None:
-        """There are fewer shards than there were: what the others had goes to those that stay, before anybody has loaded it."""
-        for group_shard in range(self.settings.shards, shards):
+    def _vacate(self) -> None:
+        """There may be fewer shards than there were: what the others had goes to those that stay, before anybody has loaded it."""
+        for group_shard in sorted(
+            {shard for shard, _, _ in self._store.route_counts() if shard >= self.settings.shards}
+        ):
             numbers = all_numbers(self._store.snapshot_for_shard(group_shard))
             for target in range(self.settings.shards):  # evenly, but for what `rebalance` knows better
                 own = numbers[target :: self.settings.shards]
@@ -141,7 +143,8 @@ class Registry:
         """What a crash may have interrupted is ended, as soon as all shards answer."""
         while self._writer.moving:
             try:
-                self._writer.work(self._mover.settle, BULK_TIMEOUT)
+                with self._rebalancing:
+                    self._mover.settle()
             except UnavailableError as error:
                 logger.info("waiting for the shards: %s", error)
                 time.sleep(PAUSE)
@@ -180,7 +183,10 @@ class Registry:
             for place, identity in enumerate(ids)
         ]
         futures = self._writer.committer.submit_many(changes)
-        return [future.result(self._timeout).found for future in futures]
+        try:
+            return [future.result(self._timeout).found for future in futures]
+        except TimeoutError:
+            raise UnavailableError("the registry", f"did not get to it within {self._timeout:g} s") from None
 
     def subscribe_texts(self, columns: TextColumns, atomic: bool = False, request: str | None = None) -> AddReport:
         """Many at once. The bad ones are in the report, by position; the others are in. With `atomic` all or none."""
@@ -233,7 +239,11 @@ class Registry:
         """Evens out the loads of the shards, while everything goes on."""
         with self._rebalancing:
             frequencies = self.frequencies()
-            report = self._mover.rebalance(frequencies, factor)
+            try:
+                report = self._mover.rebalance(frequencies, factor)
+            finally:
+                if self._writer.moving:  # it was given up half-way, because a shard stayed away
+                    threading.Thread(target=self._settle, name="registry-settle", daemon=True).start()
             with self._parsing:
                 self._chooser.refresh(frequencies)
             self._writer.work(
@@ -272,6 +282,7 @@ class Registry:
     def attach_coordinator(self, coordinator: int, epoch: int) -> CoordinatorState:
         """Everything a coordinator must know; from now on it has a lease, and is told the rest."""
         self._check_failed()
+        self._check_not_replaced()
         self._store.check_epoch("coordinator", coordinator, epoch)
         return self._writer.state_for_coordinator(coordinator, epoch)
 
@@ -286,6 +297,7 @@ class Registry:
                 self._chooser.refresh(self.frequencies())
         if registry_epoch != self._store.epoch:
             return None
+        self._check_not_replaced()
         return self._leases.renew(coordinator, epoch, serial, self._writer.serial)
 
     # ------------------------------------------------------------------------------------------------------------ looking in
@@ -331,6 +343,10 @@ class Registry:
     @property
     def _timeout(self) -> float:
         return self.settings.timeout
+
+    def _check_not_replaced(self) -> None:
+        """Or leases would be given behind the back of a newer instance, which waits for those given before it to end."""
+        self._store.check_epoch("registry", 0, self._store.epoch)
 
     def _check_failed(self) -> None:
         if self._failed is not None:

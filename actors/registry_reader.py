@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actors import registry_reading as reading
+from actors.registry_arguments import check_text
 from actors.registry_columns import Counts, Page, Rule, ShardChanges, ShardColumns, StoredSubscription
 from actors.registry_schema import IN_MEMORY, open_reader, store_errors
 from actors.registry_transaction import Known
@@ -73,7 +74,8 @@ class RegistryReader:
 
     def page(self, subscriber: str, after: int | None = 0, limit: int = 100) -> Page:
         """Subscriptions of one subscriber in the order they were added; `after` is what the page before gave, 0 to begin."""
-        if not 1 <= limit <= LARGEST_PAGE:
+        check_text("subscriber", subscriber)
+        if not isinstance(limit, int) or not 1 <= limit <= LARGEST_PAGE:
             raise SettingError("limit", f"must be from 1 to {LARGEST_PAGE:,}, not {limit!r}")
         if after is None:
             return Page([], None)

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.calls import Deadline, answer, answers, retried
+from actors.calls import Deadline, answer, answers, fetched, retried
 from actors.coordinator import Coordinator
 from actors.delivery_batch import DeliverReport, DeliveryBatch
 from actors.links import NAMESPACE, Links, RegistryLink, actor_name
 from actors.mailbox_host import MOST_WAITING, MailboxHost
+from actors.messages import ShardReply
 from actors.registry import Registry
 from actors.server_settings import ServerSettings
 from actors.shard import Shard
-from actors.stored_batch import FETCH_TIMEOUT, Stored
+from actors.stored_batch import Stored
+from ray_pubsub.engines.plan import IndexPlan
 from ray_pubsub.model.event_batch import EventBatch
 
 __all__ = ["create_coordinator", "create_mailboxes", "create_registry", "create_shard"]
@@ -38,17 +41,28 @@ class RayShards:
     def store(self, batch: EventBatch) -> Any:
         return Stored(ray.put(batch))
 
-    def fetch(self, stored: Any) -> EventBatch:
-        batch: EventBatch = answer(stored.reference, "the publisher's events", FETCH_TIMEOUT)
-        return batch
+    def fetch(self, stored: Any) -> Any:
+        return fetched(stored)
 
-    def ask(self, questions: Sequence[tuple[int, str, tuple[Any, ...]]], timeout: float) -> list[Any | Exception]:
-        references = []
-        for shard, method, (first, *rest) in questions:
+    def match(self, questions: Sequence[tuple[Any, ...]], timeout: float) -> list[ShardReply | Exception]:
+        replies, columns = [], []
+        for shard, events, *rest in questions:
             # As an argument of its own a reference becomes what it stands for, in the shard's memory map.
-            events = first.reference if isinstance(first, Stored) else first
-            references.append(getattr(self._links.shard(shard), method).remote(events, *rest))
-        return answers(references, [f"shard {shard}" for shard, _, _ in questions], timeout)
+            own = events.reference if isinstance(events, Stored) else events
+            reply, matches = self._links.shard(shard).match.options(num_returns=2).remote(own, *rest)
+            replies.append(reply)
+            columns.append(matches)
+        found = answers(replies, [f"shard {shard}" for shard, *_ in questions], timeout)
+        return [
+            replace(reply, matches=Stored(matches, reply.count))
+            if isinstance(reply, ShardReply) and reply.matches is None
+            else reply
+            for reply, matches in zip(found, columns, strict=True)
+        ]
+
+    def explain(self, questions: Sequence[tuple[Any, ...]], timeout: float) -> list[IndexPlan | Exception]:
+        references = [self._links.shard(shard).explain.remote(*rest) for shard, *rest in questions]
+        return answers(references, [f"shard {shard}" for shard, *_ in questions], timeout)
 
 
 class RayMailboxes:
@@ -59,17 +73,12 @@ class RayMailboxes:
         self._links = links
         self._timeout = timeout
 
-    def introduce(self, names: dict[int, str]) -> None:
-        self._call("introduce", names)
-
-    def deliver(self, batch: DeliveryBatch) -> DeliverReport:
-        report: DeliverReport = self._call("deliver", batch)
-        return report
-
-    def _call(self, method: str, argument: Any) -> Any:
-        def call(timeout: float) -> Any:
-            reference = getattr(self._links.mailboxes(), method).remote(argument)
-            return answer(reference, "the mailboxes", timeout)
+    def deliver(self, batch: DeliveryBatch, names: Mapping[int, str]) -> DeliverReport:
+        def call(timeout: float) -> DeliverReport:
+            report: DeliverReport = answer(
+                self._links.mailboxes().deliver.remote(batch, names), "the mailboxes", timeout
+            )
+            return report
 
         return retried(call, Deadline(self._timeout))
 
@@ -109,9 +118,7 @@ class CoordinatorWithMailboxes(Coordinator, MailboxHost):
         _log_here(f"{server} coordinator {number}")
         MailboxHost.__init__(self, settings, data_dir)
         links = Links(server)
-        Coordinator.__init__(
-            self, number, settings, RegistryLink(links, settings.timeout), RayShards(links), self.mailboxes
-        )
+        Coordinator.__init__(self, number, settings, RegistryLink(links, settings.timeout), RayShards(links), self)
 
 
 def create_registry(server: str, data_dir: str | None, given: Mapping[str, Any], node: str | None) -> Any:
@@ -119,9 +126,12 @@ def create_registry(server: str, data_dir: str | None, given: Mapping[str, Any],
     groups = {"ctl": 4, "ask": 8, "bulk": 2}
     marks = {
         "ctl": ("health", "opened", "stats", "renew", "close"),
-        "ask": ("start_shard", "changes_for_shard", "start_coordinator", "attach_coordinator", "get", "page", "rules"),
+        "ask": (
+            "start_shard", "changes_for_shard", "start_coordinator", "attach_coordinator", "subscriber_names", "get", "page",
+            "rules",
+        ),
         "bulk": ("subscribe_texts", "subscribe_intervals", "rebalance"),
-    }
+    }  # fmt: skip
     actor = _actor(RegistryActor, groups, marks, threads=64)
     return _create(actor, server, "registry", node, server, data_dir, given)
 
@@ -143,7 +153,7 @@ def create_coordinator(
     """The only one has the mailboxes with it, and stays where their file is."""
     groups = {"ctl": 4, "note": 2, "publish": settings.in_flight + 16}
     marks: dict[str, tuple[str, ...]] = {
-        "ctl": ("health", "stats", "explain", "close"),
+        "ctl": ("health", "stats", "explain", "names_of", "close"),
         "note": ("take_note",),
         "publish": ("publish", "publish_prepared"),
     }
@@ -164,7 +174,7 @@ MAIL_GROUPS = {"poll": POLL_THREADS, "mail": 8}
 MAIL_MARKS = {
     "poll": ("poll",),
     "mail": (
-        "introduce", "deliver", "ack", "nack", "release", "extend", "dead_letters", "redrive", "purge_dead",
+        "deliver", "ack", "nack", "release", "extend", "dead_letters", "redrive", "purge_dead",
         "remove_mailbox", "mailbox_stats", "mailbox_health", "close_mailboxes",
     ),
 }  # fmt: skip

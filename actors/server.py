@@ -18,7 +18,8 @@ from actors.registry_columns import Rule, StoredSubscription
 from actors.server_explanation import ServerPlan
 from actors.server_settings import ServerSettings
 from actors.server_stats import ServerStats, collect_stats
-from ray_pubsub.errors import SettingError
+from ray_pubsub.errors import EventError, SettingError
+from ray_pubsub.index.catalogue import check_id
 from ray_pubsub.index.explanation import Explanation, explain_tree
 from ray_pubsub.index.match_index import AddReport
 from ray_pubsub.language.shapes import ShapeCache
@@ -116,7 +117,11 @@ class Server:
 
     def unsubscribe_many(self, ids: Iterable[str | int]) -> int:
         """Removes many; returns how many there were."""
+        if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+            raise SettingError("ids", f"must be several ids, not {ids!r}; unsubscribe() takes one")
         listed = list(ids)
+        for identity in listed:  # before any of them is gone
+            check_id(identity)
         portions = [listed[start : start + 1000] for start in range(0, len(listed), 1000)]
         return sum(sum(self._ask("unsubscribe", portion, new_request())) for portion in portions)
 
@@ -245,6 +250,8 @@ class Server:
     def explain(self, event: Mapping[str, Any], id: str | int | None = None) -> ServerPlan | Explanation:
         """With an id: why this subscription did or did not match, predicate by predicate. Without: how the event is matched, shard by
         shard. Print it to read it."""
+        if not isinstance(event, Mapping):
+            raise EventError(None, f"an event is a dict, not {type(event).__name__}")
         if id is not None:
             text = self.subscription(id).text
             return explain_tree(ShapeCache(self.settings.limits).parse(text).tree, flatten(event))

@@ -56,6 +56,11 @@ class ServerSettings:
         _whole("in_flight_bytes", self.in_flight_bytes, 2**62)
         for name in ("patience", "timeout", "lease"):
             _seconds(name, getattr(self, name))
+        for name in ("options", "mailbox"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise SettingError(name, f"must be a dict, not {getattr(self, name)!r}")
+        if not isinstance(self.confirm, bool):
+            raise SettingError("confirm", f"must be True or False, not {self.confirm!r}")
         if not isinstance(self.limits, Limits):
             raise SettingError("limits", f"must be a ray_pubsub.Limits, not {type(self.limits).__name__}")
         Levels(self.levels)

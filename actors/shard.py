@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 import time
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,7 +23,7 @@ from actors.registry_columns import ShardChanges, ShardColumns
 from actors.server_settings import ServerSettings
 from actors.shard_content import ShardContent, all_numbers
 from ray_pubsub.engines.plan import IndexPlan
-from ray_pubsub.errors import FencedError, RayPubSubError, UnavailableError
+from ray_pubsub.errors import FencedError, UnavailableError
 from ray_pubsub.model.events import read_events
 from ray_pubsub.sharding.merging import ShardMatches, packed_ids
 
@@ -34,6 +35,9 @@ PUSH_COMES_WITHIN = 0.25
 """Seconds for which a batch waits for a change that is probably on its way, before the shard asks for it."""
 PAUSE = 0.1
 LOADING = -1
+FEW_EVENTS = 64
+FEW_MATCHES = 4096
+"""So many travel with the reply."""
 
 
 class RegistryOfShard(Protocol):
@@ -56,6 +60,8 @@ class Shard:
         self._epoch, self._version, self._lineage = 0, LOADING, ""
         self._changing = threading.RLock()
         self._advanced = threading.Condition()
+        self._large = threading.Lock()
+        """One large batch at a time: two at once would take each other's cache, while a second one is read and a third one's matches leave."""
         self._latencies = Latencies()
         self._events = self._matches = self._batches = 0
         self._started, self._loaded_in = time.time(), 0.0
@@ -65,15 +71,17 @@ class Shard:
 
     # ------------------------------------------------------------------------------------------------------------ matching
 
-    def match(self, events: Any, lineage: str, needed: int, timeout: float, numbers: bool = False) -> ShardReply:
-        """The matches of a batch, at the version `needed` or a later one. `numbers`: tell them too, so that a subscription that comes
-        from two shards can be told."""
+    def match(
+        self, events: Any, lineage: str, needed: int, timeout: float, numbers: bool = False
+    ) -> tuple[ShardReply, ShardMatches | None]:
+        """The matches of a batch, at the version `needed` or a later one; if they are many, apart from the reply, so that they can be
+        passed on by reference. `numbers`: tell them too, so that a subscription that comes from two shards can be told."""
         started = time.perf_counter()
         self._catch_up(lineage, needed, timeout)
         batch = read_events(events)
         with self._advanced:
             content, version = self._content, self._version
-        with content.columns.reading():
+        with content.columns.reading(), self._large if batch.size > FEW_EVENTS else nullcontext():
             found = content.index.match_many(batch)
             ids, subscribers = content.columns.resolve(found.subscription_ids)
         matches = ShardMatches(found.offsets, packed_ids(ids), subscribers, found.subscription_ids if numbers else None)
@@ -83,7 +91,9 @@ class Shard:
             self._matches += len(ids)
             self._batches += 1
             self._latencies.add(seconds)
-        return ShardReply(self._epoch, version, matches, seconds)
+        if len(ids) <= FEW_MATCHES:
+            return ShardReply(self._epoch, version, seconds, len(ids), matches), None
+        return ShardReply(self._epoch, version, seconds, len(ids), None), matches
 
     def explain(self, event: dict[str, Any], lineage: str, needed: int, timeout: float) -> IndexPlan:
         """How this shard matches an event."""
@@ -104,6 +114,11 @@ class Shard:
                 reason = f"is loading: it has version {self._version}, and needs {needed}"
                 raise UnavailableError(f"shard {self.number}", reason)
             self._pull()
+            if self._lineage != lineage:
+                # The registry is another one by now, or was another one when this batch began. Only a new batch helps.
+                raise UnavailableError(f"shard {self.number}", "has the data of another registry than this batch")
+            if not self._has(lineage, needed):
+                time.sleep(PAUSE)
 
     def _has(self, lineage: str, needed: int) -> bool:
         return self._version >= needed and self._lineage == lineage
@@ -192,7 +207,7 @@ class Shard:
                 return
             except UnavailableError as error:
                 logger.info("shard %d waits for the registry: %s", self.number, error)
-            except RayPubSubError:
+            except Exception:  # whatever it was: a shard that has given up answers nobody
                 logger.exception("shard %d could not load", self.number)
             time.sleep(PAUSE)
 

@@ -6,6 +6,7 @@ import os
 import re
 import time
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,7 @@ def start(
     ServerSettings().changed(given)  # says what is wrong with them before anything is started
     folder = None if data_dir is None else _folder(data_dir)
     joined = join(address, start=True)
+    existing = None
     try:
         existing = _find(name)
         registry = existing or create_registry(name, folder, given, joined.node_id)
@@ -81,6 +83,8 @@ def start(
         actors = _create(name, registry, kept, opened["data_dir"], joined.node_id)
         _wait_until_ready(actors, kept)
     except BaseException:
+        if existing is None:
+            _discard(name)
         joined.leave()
         raise
     return Server(name, actors, kept, opened["data_dir"], joined, own=existing is None)
@@ -171,6 +175,14 @@ def _find(name: str) -> Any | None:
         return None
 
 
+def _discard(name: str) -> None:
+    """What was begun and did not come to be is in nobody's way."""
+    for actor in ray.util.list_named_actors(all_namespaces=True):
+        if actor["namespace"] == NAMESPACE and actor["name"].startswith(f"{name}/"):
+            with suppress(ValueError):  # it is gone already
+                ray.kill(ray.get_actor(actor["name"], NAMESPACE), no_restart=True)
+
+
 def _running() -> tuple[str, ...]:
     """The names of the servers on the cluster."""
     names = (
@@ -185,9 +197,11 @@ def _check_name(name: str) -> None:
 
 
 def _folder(data_dir: str | os.PathLike[str]) -> str:
-    folder = Path(data_dir).expanduser().absolute()
     try:
+        folder = Path(data_dir).expanduser().absolute()
         folder.mkdir(parents=True, exist_ok=True)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise SettingError("data_dir", f"must be a path, not {data_dir!r}: {error}") from None
     except OSError as error:
         raise StoreError(str(folder), f"is no folder to keep data in: {error.strerror}") from None
     return str(folder)

@@ -1,15 +1,17 @@
-"""A batch in Ray's object store, on its way from the publisher to the shards."""
+"""Columns in Ray's object store: events on their way to the shards, matches on their way back."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["FETCH_TIMEOUT", "Stored"]
-
-FETCH_TIMEOUT = 30.0
+__all__ = ["Stored"]
 
 
-class Stored(NamedTuple):
-    """Inside something else a reference stays one: the coordinator gets it, not the batch."""
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Inside something else a reference stays one: who passes it on does not get what it stands for."""
 
     reference: Any
+    count: int = 0
+    """How many matches, if it stands for matches."""

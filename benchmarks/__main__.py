@@ -14,6 +14,7 @@ NAMES = [
     "matching",
     "priorities",
     "scaling",
+    "server",
     "updates",
 ]
 

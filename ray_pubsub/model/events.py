@@ -9,7 +9,7 @@ from ray_pubsub.errors import EventError, TableError
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch
 
-__all__ = ["read_events"]
+__all__ = ["arrow_of", "read_events"]
 
 
 def read_events(events: Any, event_id: str | None = None) -> EventBatch:
@@ -40,19 +40,25 @@ def read_events(events: Any, event_id: str | None = None) -> EventBatch:
 
 
 def _from_pandas(frame: Any, event_id: str | None) -> EventBatch:
-    import pyarrow as pa
-
     from ray_pubsub.model.arrow_events import from_arrow
 
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
         raise TableError(str(repeated[0]), "there are two columns of this name")
+    table = arrow_of(frame)
+    return from_dicts(frame.to_dict("records"), event_id) if table is None else from_arrow(table, event_id)
+
+
+def arrow_of(frame: Any) -> Any:
+    """A pandas DataFrame as an Arrow table; None if a column has no Arrow type."""
+    import pyarrow as pa
+
     try:
         if not _has_mixed_objects(frame):
-            return from_arrow(pa.Table.from_pandas(frame, preserve_index=False), event_id)
+            return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, UnicodeError):
-        pass  # a column that has no Arrow type
-    return from_dicts(frame.to_dict("records"), event_id)
+        pass
+    return None
 
 
 def _has_mixed_objects(frame: Any) -> bool:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ray_pubsub.errors import SettingError
 from ray_pubsub.kernels.merged_matches import drop_repeated, place_matches
 
-__all__ = ["ShardMatches", "merge_matches", "packed_ids", "unpacked_ids"]
+__all__ = ["ShardMatches", "chained", "merge_matches", "packed_ids", "unpacked_ids"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +72,17 @@ def merge_matches(shards: Sequence[ShardMatches], events: int, *, repeated: bool
     return ShardMatches(offsets, _merged_ids([part.ids for part in shards], order), subscribers, numbers)
 
 
+def chained(batches: Sequence[ShardMatches]) -> ShardMatches:
+    """The matches of batches that followed one another, as of one batch."""
+    ends = np.cumsum([0, *(int(batch.offsets[-1]) for batch in batches)])
+    offsets = [batch.offsets[1:] + end for batch, end in zip(batches, ends.tolist(), strict=False)]
+    return ShardMatches(
+        np.concatenate([np.zeros(1, np.int64), *offsets]),
+        _merged_ids([batch.ids for batch in batches], None),
+        np.concatenate([np.empty(0, np.int32), *(batch.subscribers for batch in batches)]),
+    )
+
+
 def packed_ids(ids: NDArray[Any]) -> Any:
     """The same ids as a column that crosses processes as bytes: strings as Arrow's, so that nothing is done for each of them."""
     if ids.dtype != object:
@@ -90,9 +101,11 @@ def unpacked_ids(ids: Any) -> NDArray[Any]:
     return unpacked
 
 
-def _merged_ids(columns: list[Any], order: NDArray[np.int64]) -> Any:
+def _merged_ids(columns: list[Any], order: NDArray[np.int64] | None) -> Any:
     columns = [column for column in columns if len(column)]
     if columns and not any(isinstance(column, np.ndarray) for column in columns):
-        return pa.concat_arrays(columns).take(pa.array(order))
+        joined = pa.concat_arrays(columns)
+        return joined if order is None else joined.take(pa.array(order))
     # A column of ints beside one of objects becomes objects.
-    return np.concatenate([unpacked_ids(column) for column in columns] or [np.empty(0, np.int64)])[order]
+    ids = np.concatenate([unpacked_ids(column) for column in columns] or [np.empty(0, np.int64)])
+    return ids if order is None else ids[order]

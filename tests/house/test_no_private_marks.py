@@ -18,7 +18,8 @@ MARKS = {
     ),
     "a package registry's host": re.compile(
         r"\b(?:registry|artifactory|nexus|devpi|pypi|mirrors?)[\w-]*(?:\.[\w-]+)+(?::\d+)?/(?:simple|api|repository)\b"
-        r"|\b(?:registry|artifactory|nexus|devpi)[\w-]*\.[a-z][\w-]*\.[a-z]{2,}\b"
+        # A call of the server's own registry, an actor, ends in remote.
+        r"|\b(?:registry|artifactory|nexus|devpi)[\w-]*\.[a-z][\w-]*\.(?!remote\b)[a-z]{2,}\b"
     ),
     "a password in a URL": re.compile(r"://[^\s/@:]+:[^\s/@]+@"),
 }

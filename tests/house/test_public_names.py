@@ -50,7 +50,9 @@ def test_public_names() -> None:
         "MatchIndex",
         "PriorityRules",
         "RayPubSubError",
+        "connect",
         "errors",
+        "start",
     ]
     assert [name for name in ray_pubsub.__all__ if not hasattr(ray_pubsub, name)] == []
 
