@@ -20,6 +20,7 @@ from actors.coordinator_leases import CoordinatorLeases
 from actors.group_commit import GroupCommitter
 from actors.interval_blocks import IntervalLoad
 from actors.messages import NO_NUMBERS, CoordinatorState, News, Note, RouteCount, RuleChange, ShardPush
+from actors.recent_places import RecentPlaces
 from actors.registry_bulk import TextColumns
 from actors.registry_changes import (
     Answer,
@@ -86,8 +87,15 @@ class ChangeWriter:
     """Everything but `state_for_coordinator` runs in the committer's thread, by way of `submit`."""
 
     def __init__(
-        self, store: RegistryStore, placement: Placement, lineage: str, leases: CoordinatorLeases, outlets: Outlets
+        self,
+        store: RegistryStore,
+        placement: Placement,
+        lineage: str,
+        leases: CoordinatorLeases,
+        outlets: Outlets,
+        longest: float = 65.0,
     ) -> None:
+        """`longest`: seconds that a publication may last."""
         self.store = store
         self.placement = placement
         self.lineage = lineage
@@ -103,6 +111,7 @@ class ChangeWriter:
         self._needed = np.full(placement.shards, store.version, np.int64)
         self._pushed = self._needed.copy()
         """Per shard, the version that the last push ended with."""
+        self._recent = RecentPlaces(longest)
         self._serial = 0
         self._last_subscriber = max((code for code, _ in store.subscribers_after()), default=0)
         self.moving = True
@@ -192,7 +201,7 @@ class ChangeWriter:
         placed: list[Change] = []
         for change in changes:
             if isinstance(change, Subscribe):
-                shard = there.get(change.id)
+                shard = there.get(change.id, self._recent.find(change.id))
                 if shard is None:
                     shard = self.placement.place(change.route, change.id)
                 else:
@@ -200,8 +209,6 @@ class ChangeWriter:
                 there[change.id] = shard
                 placed.append(replace(change, shard=shard))
                 continue
-            if isinstance(change, Unsubscribe):
-                there.pop(change.id, None)
             placed.append(change)
         return placed
 
@@ -217,6 +224,8 @@ class ChangeWriter:
         if not isinstance(answer, Answer) or answer.repeated:
             return
         if answer.gone is not None:
+            if isinstance(change, Unsubscribe):
+                self._recent.leave(change.id, answer.gone.shard)
             self.placement.remove(answer.gone.route, answer.gone.shard)
             effects.gone[answer.gone.shard].append(answer.gone.number)
             effects.removed[answer.gone.shard, answer.gone.route] += 1
@@ -284,9 +293,12 @@ class ChangeWriter:
 
     def _place_many(self, ids: Any, pivots: PivotColumn) -> NDArray[np.int32]:
         there = self.store.shards_of(ids)
-        if not there:
+        if not there and not len(self._recent):
             return self.placement.place_many(pivots, ids)
         listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
+        if len(self._recent):
+            recent = ((identity, self._recent.find(identity)) for identity in listed if identity not in there)
+            there.update((identity, shard) for identity, shard in recent if shard is not None)
         known = np.array([there.get(identity, -1) for identity in listed], np.int32)
         for shard, route, count in _counted(pivots, known, known >= 0):
             self.placement.put(route, shard, count)

@@ -207,7 +207,7 @@ class Coordinator:
         needed = dict(zip(view.shards, view.needed, strict=True))
         whole = stored
         if whole is None:
-            whole = self._shards.store(batch) if batch.size > SMALL_EVENTS else batch
+            whole = self._shards.store(batch) if batch.size > SMALL_EVENTS else (events.few or batch)
 
         def ask(questions: Sequence[Question], timeout: float) -> list[ShardReply | Exception]:
             if not self._knowledge.is_current(view):

@@ -7,7 +7,7 @@ import itertools
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from actors.publish_result import PublishResult
 from actors.published_events import PublishedEvents, new_request, prepare
 from actors.stored_batch import Stored
 from ray_pubsub.delivery.levels import seconds
-from ray_pubsub.errors import EventError, SettingError, UnavailableError
+from ray_pubsub.errors import EventError, OverloadedError, SettingError, UnavailableError
 
 __all__ = ["Publisher"]
 
@@ -32,9 +32,18 @@ SMALL = 64
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    events: PublishedEvents
+    events: Any
+    """Ready to travel; or, if they are few dicts, as they are."""
     stored: Stored | None
     request: str
+    event_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    portion: Portion
+    reference: Any
+    deadline: Deadline
 
 
 class Publisher:
@@ -49,63 +58,89 @@ class Publisher:
     def publish(
         self, events: Any, event_id: str | None, deliver: bool, request: str | None, timeout: float | None
     ) -> PublishResult:
-        deadline = self._deadline(timeout)
-        results: list[PublishResult] = []
-        under_way: deque[tuple[Portion, Any]] = deque()
-        for portion in self._portions(events, event_id, deliver, request):
-            under_way.append((portion, self._send(portion, deliver, deadline)))
-            if len(under_way) == UNDER_WAY:
-                results.append(self._collect(*under_way.popleft(), deliver, deadline))
-        while under_way:
-            results.append(self._collect(*under_way.popleft(), deliver, deadline))
-        return PublishResult.joined(results)
+        portions = self._portions(events, event_id, deliver, request)
+        return PublishResult.joined(list(self._in_turn(portions, deliver, UNDER_WAY, self._seconds(timeout), 0.0)))
 
     async def publish_async(
         self, events: Any, event_id: str | None, deliver: bool, request: str | None, timeout: float | None
     ) -> PublishResult:
-        deadline = self._deadline(timeout)
+        each = self._seconds(timeout)
         results: list[PublishResult] = []
-        under_way: deque[tuple[Portion, Any]] = deque()
+        under_way: deque[Sent] = deque()
         for portion in self._portions(events, event_id, deliver, request):
-            under_way.append((portion, self._send(portion, deliver, deadline)))
+            under_way.append(self._send(portion, deliver, Deadline(each)))
             if len(under_way) == UNDER_WAY:
-                results.append(await self._collect_async(*under_way.popleft(), deliver, deadline))
+                results.append(await self._collect_async(under_way.popleft(), deliver))
         while under_way:
-            results.append(await self._collect_async(*under_way.popleft(), deliver, deadline))
+            results.append(await self._collect_async(under_way.popleft(), deliver))
         return PublishResult.joined(results)
 
-    def _deadline(self, timeout: float | None) -> Deadline:
+    def publish_stream(
+        self,
+        batches: Iterable[Any],
+        event_id: str | None,
+        deliver: bool,
+        requests: Iterable[str] | None,
+        under_way: int,
+        timeout: float | None,
+        patience: float,
+    ) -> Iterator[PublishResult]:
+        if not isinstance(under_way, int) or under_way < 1:
+            raise SettingError("under_way", f"must be a whole number of at least 1, not {under_way!r}")
+        each = self._seconds(timeout)
+        named = zip(batches, requests if requests is not None else iter(new_request, None), strict=False)
+        portions = (self._portion(batch, event_id, deliver, request, 0) for batch, request in named)
+        return self._in_turn(portions, deliver, under_way, each, seconds("patience", patience))
+
+    def _in_turn(
+        self, portions: Iterable[Portion], deliver: bool, most: int, each: float, patience: float
+    ) -> Iterator[PublishResult]:
+        """The results in the order of the portions, of which so many are under way; each has so many seconds."""
+        under_way: deque[Sent] = deque()
+        for portion in portions:
+            under_way.append(self._send(portion, deliver, Deadline(each)))
+            if len(under_way) == most:
+                yield self._collect(under_way.popleft(), deliver, Deadline(patience))
+        while under_way:
+            yield self._collect(under_way.popleft(), deliver, Deadline(patience))
+
+    def _seconds(self, timeout: float | None) -> float:
         if timeout is not None and not seconds("timeout", timeout) > 0:
             raise SettingError("timeout", "must be more than 0 seconds")
-        return Deadline(self._timeout if timeout is None else timeout)
+        return self._timeout if timeout is None else timeout
 
-    def _collect(self, portion: Portion, reference: Any, deliver: bool, deadline: Deadline) -> PublishResult:
+    def _collect(self, sent: Sent, deliver: bool, patience: Deadline) -> PublishResult:
+        """Sent again under the same name if the coordinator has died meanwhile; and if it is overloaded, as long as there is patience."""
         pause = PAUSE
         while True:
             try:
-                result: PublishResult = answer(reference, "the coordinator", deadline.left)
+                result: PublishResult = answer(sent.reference, "the coordinator", sent.deadline.left)
                 return self._complete(result)
             except UnavailableError:
-                if deadline.left <= pause:
+                if sent.deadline.left <= pause:
                     raise
-            time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
-            reference = self._send(portion, deliver, deadline)
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+                sent = self._send(sent.portion, deliver, sent.deadline)
+            except OverloadedError as error:
+                if patience.left <= error.retry_after:
+                    raise
+                # Who waits longest waits a little less: else all would come back at once.
+                time.sleep(error.retry_after * (0.5 + (next(self._turn) * 0.618) % 1.0))
+                sent = self._send(sent.portion, deliver, Deadline(sent.deadline.seconds))
 
-    async def _collect_async(
-        self, portion: Portion, reference: Any, deliver: bool, deadline: Deadline
-    ) -> PublishResult:
+    async def _collect_async(self, sent: Sent, deliver: bool) -> PublishResult:
         pause = PAUSE
         while True:
             try:
-                result: PublishResult = await answer_async(reference, "the coordinator", deadline.left)
+                result: PublishResult = await answer_async(sent.reference, "the coordinator", sent.deadline.left)
                 return self._complete(result)
             except UnavailableError:
-                if deadline.left <= pause:
+                if sent.deadline.left <= pause:
                     raise
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-            reference = self._send(portion, deliver, deadline)
+            sent = self._send(sent.portion, deliver, sent.deadline)
 
     def _complete(self, result: PublishResult) -> PublishResult:
         """The columns are mapped into this process before the result is handed on: they live as long as the coordinator."""
@@ -127,23 +162,33 @@ class Publisher:
             known.update(retried(call, Deadline(self._timeout)))
         return known
 
-    def _send(self, portion: Portion, deliver: bool, deadline: Deadline) -> Any:
+    def _send(self, portion: Portion, deliver: bool, deadline: Deadline) -> Sent:
         coordinator = self._coordinators[next(self._turn) % len(self._coordinators)]
-        return coordinator.publish_prepared.remote(
-            portion.events, portion.stored, deliver, portion.request, deadline.left
-        )
+        if isinstance(portion.events, PublishedEvents):
+            reference = coordinator.publish_prepared.remote(
+                portion.events, portion.stored, deliver, portion.request, deadline.left
+            )
+        else:
+            reference = coordinator.publish.remote(
+                portion.events, portion.event_id, deliver, portion.request, deadline.left
+            )
+        return Sent(portion, reference, deadline)
 
     def _portions(self, events: Any, event_id: str | None, deliver: bool, request: str | None) -> Iterator[Portion]:
         request = new_request() if request is None else request
         for number, part in enumerate(_cut(events)):
-            # A repeated publication has the same portions, and so the same names for them.
-            own = request if number == 0 else f"{request}/{number}"
-            prepared = prepare(part, event_id, own, deliver)
-            if len(prepared) <= SMALL:
-                yield Portion(prepared, None, own)
-            else:
-                stored = Stored(ray.put(prepared.batch))
-                yield Portion(replace(prepared, batch=None), stored, own)  # type: ignore[arg-type]
+            yield self._portion(part, event_id, deliver, request, number)
+
+    def _portion(self, events: Any, event_id: str | None, deliver: bool, request: str, number: int) -> Portion:
+        # A repeated publication has the same portions, and so the same names for them.
+        own = request if number == 0 else f"{request}/{number}"
+        if isinstance(events, list) and len(events) <= SMALL and all(type(event) is dict for event in events):
+            return Portion(events, None, own, event_id)
+        prepared = prepare(events, event_id, own, deliver)
+        if len(prepared) <= SMALL:
+            return Portion(prepared, None, own, event_id)
+        stored = Stored(ray.put(prepared.batch))
+        return Portion(replace(prepared, batch=None), stored, own, event_id)  # type: ignore[arg-type]
 
 
 def _cut(events: Any) -> Iterator[Any]:

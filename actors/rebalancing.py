@@ -2,7 +2,7 @@
 
 For a portion of subscriptions: (1) coordinators are told that matches may come twice, and take each once from then on; (2) the target takes
 the subscriptions over, for the time being; (3) the move is committed; (4) coordinators are told that the target must have that version, and
-that the source need not be asked any more; (5) the source lets go; (6) coordinators are told that it is over. Steps 1 and 4 are confirmed
+that the source need not be asked any more; (5) the source lets go; (6) coordinators are told that it is over. Steps 1, 4 and 6 are confirmed
 only when no batch is under way that began before them. So a batch that does not know of the move finds everything on the source, one that
 began during it on the source or on both, and one that began after step 4 on the target, even if that has crashed and loaded anew in
 between.
@@ -126,7 +126,9 @@ class Mover:
         self._shards.bring_up(source, writer.lineage, version)
         writer.need((source,), version)
         writer.moving = False
-        self._tell(News(version, (source,)))
+        # Nothing changes before those batches are over that may have found them on the source: a subscription that is replaced
+        # on the target next would be in their answers twice.
+        self._tell(News(version, (source,), barrier=True))
         return len(numbers)
 
     def _placed(self, move: Move) -> None:

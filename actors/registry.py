@@ -111,7 +111,8 @@ class Registry:
             for coordinator in range(settings.coordinators):
                 self._leases.expect(coordinator)
         outlets = RayOutlets(links, settings.lease, settings.timeout + settings.lease)
-        self._writer = ChangeWriter(self._store, placement, self.lineage, self._leases, outlets)
+        longest = settings.timeout + settings.lease
+        self._writer = ChangeWriter(self._store, placement, self.lineage, self._leases, outlets, longest)
         self._mover = Mover(self._writer, outlets, self._leases.wait_until_known, BULK_TIMEOUT)
         self._rebalancing = threading.Lock()
         threading.Thread(target=self._settle, name="registry-settle", daemon=True).start()

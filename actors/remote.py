@@ -48,8 +48,11 @@ class RayShards:
         replies, columns = [], []
         for shard, events, *rest in questions:
             # As an argument of its own a reference becomes what it stands for, in the shard's memory map.
-            own = events.reference if isinstance(events, Stored) else events
-            reply, matches = self._links.shard(shard).match.options(num_returns=2).remote(own, *rest)
+            if isinstance(events, Stored):
+                apart = self._links.shard(shard).match_apart.options(num_returns=2)
+                reply, matches = apart.remote(events.reference, *rest)
+            else:
+                reply, matches = self._links.shard(shard).match.remote(events, *rest), None
             replies.append(reply)
             columns.append(matches)
         found = answers(replies, [f"shard {shard}" for shard, *_ in questions], timeout)
@@ -140,7 +143,7 @@ def create_shard(server: str, number: int, settings: ServerSettings) -> Any:
     groups = {"ctl": 2, "match": 4, "apply": 1}
     marks = {
         "ctl": ("health", "stats", "match_counts", "wait_for_merges"),
-        "match": ("match", "explain"),
+        "match": ("match", "match_apart", "explain"),
         "apply": ("apply", "catch_up", "take_over", "let_go"),
     }
     actor = _actor(ShardActor, groups, marks)

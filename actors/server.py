@@ -183,6 +183,21 @@ class Server:
         """The same for asyncio."""
         return await self._publisher.publish_async(events, event_id, deliver, request, timeout)
 
+    def publish_stream(
+        self,
+        batches: Iterable[Any],
+        *,
+        event_id: str | None = None,
+        deliver: bool = True,
+        requests: Iterable[str] | None = None,
+        under_way: int = 4,
+        timeout: float | None = None,
+        patience: float = 600.0,
+    ) -> Iterator[PublishResult]:
+        """Publishes batch after batch, several under way at once, and gives their results in order. If the server is overloaded this waits,
+        up to `patience` seconds, and does not take the next batch meanwhile. `requests`: a name for each batch, as `publish` has it."""
+        return self._publisher.publish_stream(batches, event_id, deliver, requests, under_way, timeout, patience)
+
     # ------------------------------------------------------------------------------------------------------------ consuming
 
     def poll(

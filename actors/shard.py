@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -61,7 +62,7 @@ class Shard:
         self._changing = threading.RLock()
         self._advanced = threading.Condition()
         self._large = threading.Lock()
-        """One large batch at a time: two at once would take each other's cache, while a second one is read and a third one's matches leave."""
+        """One large batch at a time: two at once would take each other's cache. Another one's matches may leave meanwhile."""
         self._latencies = Latencies()
         self._events = self._matches = self._batches = 0
         self._started, self._loaded_in = time.time(), 0.0
@@ -71,11 +72,9 @@ class Shard:
 
     # ------------------------------------------------------------------------------------------------------------ matching
 
-    def match(
-        self, events: Any, lineage: str, needed: int, timeout: float, numbers: bool = False
-    ) -> tuple[ShardReply, ShardMatches | None]:
-        """The matches of a batch, at the version `needed` or a later one; if they are many, apart from the reply, so that they can be
-        passed on by reference. `numbers`: tell them too, so that a subscription that comes from two shards can be told."""
+    def match(self, events: Any, lineage: str, needed: int, timeout: float, numbers: bool = False) -> ShardReply:
+        """The matches of a batch, at the version `needed` or a later one. `numbers`: tell them too, so that a subscription that
+        comes from two shards can be told."""
         started = time.perf_counter()
         self._catch_up(lineage, needed, timeout)
         batch = read_events(events)
@@ -91,9 +90,17 @@ class Shard:
             self._matches += len(ids)
             self._batches += 1
             self._latencies.add(seconds)
-        if len(ids) <= FEW_MATCHES:
-            return ShardReply(self._epoch, version, seconds, len(ids), matches), None
-        return ShardReply(self._epoch, version, seconds, len(ids), None), matches
+        return ShardReply(self._epoch, version, seconds, len(ids), matches)
+
+    def match_apart(
+        self, events: Any, lineage: str, needed: int, timeout: float, numbers: bool = False
+    ) -> tuple[ShardReply, ShardMatches | None]:
+        """The same; the matches, if they are many, apart from the reply, so that they can be passed on by reference."""
+        reply = self.match(events, lineage, needed, timeout, numbers)
+        if reply.count <= FEW_MATCHES:
+            return reply, None
+        assert isinstance(reply.matches, ShardMatches)
+        return replace(reply, matches=None), reply.matches
 
     def explain(self, event: dict[str, Any], lineage: str, needed: int, timeout: float) -> IndexPlan:
         """How this shard matches an event."""

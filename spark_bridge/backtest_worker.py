@@ -1,0 +1,125 @@
+"""The part of a back-test that runs in Spark's Python workers: Arrow batches of events in, a few rows of partial counts out."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from actors.event_content import pack_event
+from ray_pubsub import MatchBatch, MatchIndex
+from ray_pubsub.errors import EventError, TableError
+from ray_pubsub.model.events import read_events
+from ray_pubsub.model.values import EPOCH, Kind, Value, show_microseconds
+from spark_bridge.backtest_tally import PAIRS_AT_MOST, Tally
+from spark_bridge.backtest_windows import Window
+from spark_bridge.worker_index import PackedIndex, unpacked
+
+__all__ = ["Counting", "counting_function"]
+
+ROWS_PER_YIELD = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """All that a task needs to know."""
+
+    index: PackedIndex
+    """Its ids are the numbers 0, 1, 2, …"""
+    subscriptions: int
+    attributes: tuple[str, ...]
+    """The names of the first columns, which are the events."""
+    has_id: bool
+    window: Window | None
+    """With one, the last column is the moment."""
+    examples: int
+    with_examples: int
+    """The first so many subscriptions get examples."""
+
+
+def counting_function(counting: Counting) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """For mapInArrow. Nested and thin: it travels by value, what it calls by name, so that the worker's module keeps the index."""
+
+    def count(batches: Iterator[Any]) -> Iterator[Any]:
+        return count_matches(batches, counting)
+
+    return count
+
+
+def count_matches(batches: Iterator[Any], counting: Counting) -> Iterator[Any]:
+    context = TaskContext.get()
+    wanted = np.full(counting.with_examples, counting.examples, dtype=np.int64)
+    tally = Tally(counting.subscriptions, 0 if context is None else context.partitionId(), wanted)
+    position = 0
+    for batch in batches:
+        _count_batch(batch, position, counting, tally)
+        position += batch.num_rows
+        if tally.pairs > PAIRS_AT_MOST:
+            yield from tally.rows().to_batches(ROWS_PER_YIELD)
+    if position:
+        yield from tally.rows().to_batches(ROWS_PER_YIELD)
+
+
+def _count_batch(batch: Any, position: int, counting: Counting, tally: Tally) -> None:
+    events = pa.RecordBatch.from_arrays(batch.columns[: len(counting.attributes)], names=list(counting.attributes))
+    ids = batch.column(len(counting.attributes)) if counting.has_id else None
+    if counting.window is None:
+        tally.windows.setdefault(None, 0)
+        windows = np.zeros(batch.num_rows, dtype=np.int64)
+    else:
+        windows = tally.window_numbers(counting.window.starts(batch.column(batch.num_columns - 1)))
+    for start, matches in matched(unpacked(counting.index), events):
+        per_event = matches.counts()
+        of = windows[start : start + len(per_event)]
+        for error in matches.errors:
+            assert error.position is not None
+            where = "" if error.attribute is None else f"{error.attribute}: "
+            tally.add_bad(position + start + error.position, f"{where}{error.reason}")
+        rows = np.repeat(np.arange(len(per_event)), per_event)
+        subscriptions = matches.subscription_ids.astype(np.int64, copy=False)
+        tally.add_events(of, per_event)
+        tally.add_matches(of[rows], subscriptions)
+        for place in tally.wanted(subscriptions).tolist():
+            row = start + int(rows[place])
+            identity = None if ids is None else ids[row].as_py()
+            shown = None if identity is None else str(identity)
+            tally.found.append((int(subscriptions[place]), position + row, shown, _packed(events.slice(row, 1))))
+
+
+def matched(index: MatchIndex, events: Any, start: int = 0) -> Iterator[tuple[int, MatchBatch]]:
+    """The matches of a batch, with the position it begins at. A batch that as a whole cannot be read (the keys of two maps can give one
+    attribute) is halved until only the rows at fault are refused."""
+    try:
+        yield start, index.match_many(events)
+    except TableError as error:
+        size = events.num_rows
+        if size == 1:
+            yield start, _refused(error)
+        else:
+            yield from matched(index, events.slice(0, size // 2), start)
+            yield from matched(index, events.slice(size // 2), start + size // 2)
+
+
+def _refused(error: TableError) -> MatchBatch:
+    none = np.empty(0, dtype=np.int64)
+    return MatchBatch(np.zeros(2, dtype=np.int64), none, np.zeros(1), None, [EventError(error.column, error.reason, 0)])
+
+
+def _packed(row: Any) -> bytes:
+    """One event as the matcher saw it: attribute → number, string, boolean or time in UTC, without what it lacks."""
+    (event,) = read_events(row).rows()
+    return pack_event({name: _shown(value) for name, value in event.items()})
+
+
+def _shown(value: Value) -> Any:
+    if value.kind != Kind.TIMESTAMP:
+        return value.plain
+    try:
+        return EPOCH + datetime.timedelta(microseconds=value.plain)
+    except OverflowError:  # a year that Python's calendar lacks
+        return show_microseconds(value.plain)

@@ -1,0 +1,177 @@
+"""Getting to a cluster, with real ones."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from joining_programs import JOINING, REFUSED, begin, finish, joining
+
+from actors.cluster import Joined, join
+from ray_pubsub.errors import ClusterError
+
+
+def test_a_connection_that_exists_is_used_and_left_alone(cluster: Joined) -> None:
+    import ray
+
+    for start in (True, False):
+        joined = join(start=start)
+        assert (joined.address, joined.node_id) == (cluster.address, cluster.node_id)
+        assert not joined.started and not joined.connected
+        joined.leave()
+    assert ray.is_initialized()
+    assert join(cluster.address, start=False) == join("auto", start=False)
+
+
+def test_the_tests_are_reachable_from_this_machine_only(cluster: Joined) -> None:
+    """Ray binds to the loopback interface exactly if this is the node's address."""
+    assert cluster.address.startswith("127.0.0.1:")
+
+
+@pytest.mark.parametrize("address", ["local", "127.0.0.1:1"])
+def test_a_process_is_part_of_one_cluster(cluster: Joined, address: str) -> None:
+    with pytest.raises(ClusterError, match=f"connected to the cluster {cluster.address} already") as caught:
+        join(address, start=True)
+    assert caught.value.address == address
+
+
+def test_ray_client_is_refused(cluster: Joined) -> None:
+    with pytest.raises(ClusterError, match="host:6379"):
+        join("ray://127.0.0.1:10001", start=False)
+
+
+def test_actors_are_part_of_the_cluster(cluster: Joined) -> None:
+    import ray
+
+    def inside() -> Joined:
+        return join(start=False)
+
+    joined = ray.get(ray.remote(num_cpus=0)(inside).remote(), timeout=60)
+    assert joined.address == cluster.address
+    assert not joined.connected
+
+
+def test_another_process_finds_the_cluster_by_its_address(cluster: Joined, tmp_path: Path) -> None:
+    by_address = begin(JOINING, cluster.address, False, folder=tmp_path, RAY_ADDRESS=None, RAY_AUTH_MODE=None)
+    by_variable = begin(JOINING, None, True, folder=tmp_path)
+    for joined in finish(by_address, by_variable):
+        assert joined["address"] == cluster.address
+        assert joined["node_id"] == cluster.node_id
+        assert joined["connected"] and not joined["started"]
+
+
+def test_what_ray_start_recorded_is_found_and_the_token_is_sent(cluster: Joined, tmp_path: Path) -> None:
+    """Whatever else runs on this machine."""
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text(cluster.address)
+    joined = joining(None, start=False, folder=tmp_path, RAY_TMPDIR=str(tmp_path), RAY_ADDRESS=None, RAY_AUTH_MODE=None)
+    assert joined["address"] == cluster.address
+
+
+def test_workers_import_what_is_installed_wherever_a_program_starts(cluster: Joined, tmp_path: Path) -> None:
+    program = """
+import json
+from actors.cluster import join
+joined = join(start=False)
+import ray
+
+def versions():
+    import actors, ray_pubsub, spark_bridge
+    return [ray_pubsub.__name__, actors.__name__, spark_bridge.__name__]
+
+print(json.dumps({"imported": ray.get(ray.remote(num_cpus=0)(versions).remote(), timeout=60)}))
+joined.leave()
+"""
+    assert finish(begin(program, folder=tmp_path)) == [{"imported": ["ray_pubsub", "actors", "spark_bridge"]}]
+
+
+def test_the_token_is_asked_for(cluster: Joined, tmp_path: Path) -> None:
+    """Three processes at once: without a token, with a wrong one, and in token mode without one (where Ray itself would abort)."""
+    home = str(tmp_path)
+    attempts = {
+        "wants a token and got none": {"RAY_AUTH_MODE": None, "RAY_AUTH_TOKEN": None},
+        "does not accept the token": {"RAY_AUTH_TOKEN": "0" * 64},
+        "there is no token": {"RAY_AUTH_TOKEN": None},
+    }
+    answers = finish(
+        *(begin(JOINING, cluster.address, False, folder=tmp_path, HOME=home, **extra) for extra in attempts.values())
+    )
+    for reason, told in zip(attempts, answers, strict=True):
+        assert reason in told["error"]
+        assert "RAY_AUTH_MODE=token" in told["error"]
+        assert told["address"] == cluster.address
+
+
+LOCAL = """
+import dataclasses, json
+from actors import ray_internals
+from actors.cluster import join
+from actors.cluster_probe import probe
+from ray_pubsub.errors import ClusterError
+
+joined = join("local", start=True)
+facts = dataclasses.asdict(joined)
+import ray
+client = ray_internals._part("_raylet").GcsClient(address=joined.address)
+told = ray_internals.metadata_of(joined.address, 2.0)
+changed = json.dumps({**told, "ray_version": "2.0.0"}).encode()
+client.internal_kv_put(ray_internals.METADATA_KEY, changed, True, ray_internals.METADATA_NAMESPACE)
+try:
+    probe(joined.address, 2.0)
+except ClusterError as error:
+    facts["mismatch"] = error.reason
+facts["resources"] = ray.cluster_resources()
+joined.leave()
+joined.leave()
+try:
+    probe(joined.address, 2.0)
+except ClusterError as error:
+    facts["after"] = error.reason
+print(json.dumps(facts))
+"""
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, Any], str]]:
+    """What a process tells that started a cluster of its own, and what it wrote on the terminal besides."""
+    folder = tmp_path_factory.mktemp("own")
+    process = begin(LOCAL, folder=folder, RAY_ADDRESS=None)
+    output, complaints = process.communicate(timeout=120)
+    assert process.returncode == 0, complaints
+    yield dict(json.loads(output)), complaints
+
+
+def test_a_cluster_is_started_and_ended(started: tuple[dict[str, Any], str]) -> None:
+    facts, _ = started
+    assert facts["started"] and facts["connected"]
+    assert facts["resources"]["CPU"] == 2
+    assert "nothing listens there" in facts["after"]
+
+
+def test_starting_is_quiet(started: tuple[dict[str, Any], str]) -> None:
+    assert started[1] == ""
+
+
+def test_other_versions_are_named(started: tuple[dict[str, Any], str]) -> None:
+    assert started[0]["mismatch"].startswith("the cluster runs Ray 2.0.0 with Python 3.")
+
+
+def test_what_cannot_be_joined(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, not listening: nothing else can take the port
+        nobody = f"127.0.0.1:{taken.getsockname()[1]}"
+        expected = {
+            (nobody, True): "nothing listens there",
+            (nobody, False): "nothing listens there",
+            ("local", False): "never starts a cluster",
+            ("ray://127.0.0.1:10001", True): "Ray Client (ray://) is not supported",
+            ("somewhere", True): "an address is host:port",
+        }
+        [told] = finish(begin(REFUSED, *expected, folder=tmp_path, RAY_ADDRESS=None))
+    for reason, answer, (address, _) in zip(expected.values(), told["answers"], expected, strict=True):
+        assert reason in answer["error"]
+        assert answer["address"] == address
