@@ -19,8 +19,8 @@ $(STAMP): pyproject.toml requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $(STAMP)
 
-demo: $(STAMP)  ## 100,000 wish lists, a stream of products, live rates, matches explained
-	@$(BIN)/python -m examples.wish_lists
+demo: $(STAMP)  ## a server with 100,000 wish lists; a process of it is killed, and nothing is lost
+	@$(BIN)/python -m examples.demo
 
 test: lint types unit  ## everything: lint, types, house rules, tests
 

@@ -55,13 +55,14 @@ def fetched(stored: Stored) -> Any:
 
 def answers(references: Sequence[Any], who: Sequence[str], timeout: float) -> list[Any | Exception]:
     """What several calls gave, each its result or its error."""
+    if not references:
+        return []  # Ray would first look for a cluster, or start one
     deadline = Deadline(timeout)
     try:
         return list(ray.get(list(references), timeout=timeout))  # one wait for all, if all is well
     except RayError:
         pass
-    if references:
-        ray.wait(list(references), num_returns=len(references), timeout=deadline.left)
+    ray.wait(list(references), num_returns=len(references), timeout=deadline.left)
     found: list[Any | Exception] = []
     for reference, name in zip(references, who, strict=True):
         try:

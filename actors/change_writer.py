@@ -132,7 +132,7 @@ class ChangeWriter:
         except TimeoutError:
             raise UnavailableError("the registry", f"did not get to it within {timeout:g} s") from None
 
-    def state_for_coordinator(self, coordinator: int, epoch: int) -> CoordinatorState:
+    def state_for_coordinator(self, coordinator: int, epoch: int, age: float = 0.0) -> CoordinatorState:
         """Everything, as of now; from now on it is told the rest."""
         with self._state:
             state = CoordinatorState(
@@ -148,13 +148,19 @@ class ChangeWriter:
                 self.moving,
                 self._leases.seconds,
             )
-            self._leases.attach(coordinator, epoch, self._serial)
+            self._leases.attach(coordinator, epoch, self._serial, age)
         return state
 
     def route_counts(self) -> list[RouteCount]:
         """Shard, route and how many subscriptions."""
         with self._state:
             return [(shard, route, count) for (shard, route), count in self._routes.items()]
+
+    @property
+    def needed(self) -> list[int]:
+        """Per shard, the version that it must have."""
+        found: list[int] = self._needed.tolist()
+        return found
 
     @property
     def serial(self) -> int:

@@ -24,8 +24,12 @@ from actors.delivery_batch import DeliverReport, DeliveryBatch
 from actors.gathering import Question, gather
 from actors.latencies import Latencies
 from actors.messages import CoordinatorState, Note, ShardReply
+from actors.packing import packed
+from actors.process_memory import process_bytes
 from actors.publish_result import Delivered, PublishResult
 from actors.published_events import PublishedEvents, new_request, prepare
+from actors.recent_rate import RecentRate
+from actors.seldom import Seldom
 from actors.server_settings import ServerSettings
 from actors.stored_batch import Stored
 from actors.turnstile import Turnstile
@@ -53,7 +57,7 @@ class RegistryOfCoordinator(Protocol):
 
     def start_coordinator(self, coordinator: int) -> int: ...
 
-    def attach_coordinator(self, coordinator: int, epoch: int) -> CoordinatorState: ...
+    def attach_coordinator(self, coordinator: int, epoch: int, age: float) -> CoordinatorState: ...
 
     def renew(
         self, coordinator: int, epoch: int, registry_epoch: int, serial: int, learned: dict[str, Any] | None
@@ -104,8 +108,9 @@ class Coordinator:
         """By lineage too: a registry that kept nothing counts anew when it is started anew."""
         self._counting = threading.Lock()
         self._learned = AttributeFrequencies()
-        self._latencies = Latencies()
-        self._counts = dict.fromkeys(("batches", "events", "bad_events", "matches", "retries", "failed"), 0)
+        self.latencies, self._rate = Latencies(), RecentRate()
+        self._tell_failure = Seldom()
+        self._counts = dict.fromkeys(("batches", "events", "bad_events", "matches", "retries", "failed", "deadly"), 0)
         self._started = time.time()
         self._fenced: FencedError | None = None
         self._stopped = threading.Event()
@@ -131,6 +136,12 @@ class Coordinator:
         result.names = self.names_of(result.lineage, result.codes(), timeout)
         return result
 
+    def publish_few(
+        self, events: Any, event_id: str | None, deliver: bool, request: str, timeout: float | None
+    ) -> bytes:
+        """The same for a few events, packed."""
+        return packed(self.publish(events, event_id, deliver, request, timeout))
+
     def publish_prepared(
         self, events: PublishedEvents, stored: Any, deliver: bool, request: str, timeout: float | None = None
     ) -> PublishResult:
@@ -145,12 +156,18 @@ class Coordinator:
         try:
             with self._turnstile.passed(events.nbytes, deadline.left):
                 result = self._publish(events, stored, deliver, request, deadline)
-        except RayPubSubError:
+        except RayPubSubError as error:
             with self._counting:
                 self._counts["failed"] += 1
+            if failures := self._tell_failure.due():
+                logger.warning(
+                    "not published request=%s events=%d failures=%d: %s: %s",
+                    request, len(events), failures, type(error).__name__, error,
+                )  # fmt: skip
             raise
         with self._counting:
-            self._latencies.add(time.perf_counter() - started)
+            self.latencies.add(time.perf_counter() - started)
+            self._rate.add(len(events))
             self._learned.observe(events.batch)
             for name, more in (
                 ("batches", 1), ("events", len(events)), ("bad_events", len(result.errors)), ("matches", len(result)),
@@ -163,7 +180,7 @@ class Coordinator:
     ) -> PublishResult:
         batch = events.batch
         levels = np.zeros(len(events), np.uint8)
-        view, parts, errors = self._matched(events, stored, deadline)
+        view, parts, errors = self._matched(events, stored, request, deadline)
         if len(view.rules):
             found = view.rules.levels_of(batch).levels
             levels[slice(None) if events.positions is None else events.positions] = found
@@ -182,13 +199,13 @@ class Coordinator:
         return result
 
     def _matched(
-        self, events: PublishedEvents, stored: Any, deadline: Deadline
+        self, events: PublishedEvents, stored: Any, request: str, deadline: Deadline
     ) -> tuple[View, list[ShardMatches | Stored], list[EventError]]:
         """Matches by one view from beginning to end; if that did not hold for so long, again by a new one."""
         while True:
             try:
                 with self._knowledge.view(events.batch, deadline) as view:
-                    parts, errors = self._match(events, stored, view, deadline)
+                    parts, errors = self._match(events, stored, request, view, deadline)
                     if self._knowledge.held(view):
                         return view, parts, errors
             except OutdatedViewError:
@@ -199,7 +216,7 @@ class Coordinator:
                 self._counts["retries"] += 1
 
     def _match(
-        self, events: PublishedEvents, stored: Any, view: View, deadline: Deadline
+        self, events: PublishedEvents, stored: Any, request: str, view: View, deadline: Deadline
     ) -> tuple[list[ShardMatches | Stored], list[EventError]]:
         batch = events.batch
         if not view.shards or not batch.size:
@@ -225,12 +242,20 @@ class Coordinator:
         if gathered.retries:
             with self._counting:
                 self._counts["retries"] += gathered.retries
+                self._counts["deadly"] += len(gathered.deadly)
+            logger.warning(
+                "retried request=%s retries=%d events=%d version=%d shards=%s",
+                request, gathered.retries, len(events), view.version, list(view.shards),
+            )  # fmt: skip
         errors = [
             EventError(None, "was left out: a shard died whenever it matched this event", _position(events, row))
             for row in gathered.deadly
         ]
-        for error in errors:
-            logger.error("%s", error)
+        for row, error in zip(gathered.deadly, errors, strict=True):
+            logger.error(
+                "deadly event request=%s event=%r version=%d: %s",
+                request, events.ids[_position(events, row)], view.version, error,
+            )  # fmt: skip
         return gathered.parts, errors
 
     def _checked(self, lineage: str, question: Question, reply: ShardReply | Exception) -> ShardReply | Exception:
@@ -324,14 +349,25 @@ class Coordinator:
         """Asks for everything, and then for a new lease well before the old one ends."""
         told = time.monotonic()
         renewed: bool | None = None
-        while not self._stopped.wait(0 if renewed is None else self.settings.lease / 5):
+        failed = False
+        attached_since: float | None = None
+        while not self._stopped.wait(0 if renewed is None or failed else self.settings.lease / 5):
             asked_at = time.monotonic()
+            failed = False
             try:
                 if not self._epoch:
                     self._epoch = self._registry.start_coordinator(self.number)
                 if renewed is None:
-                    state = self._registry.attach_coordinator(self.number, self._epoch)
+                    self._knowledge.let_lease_go()
+                    age = 0.0 if attached_since is None else asked_at - attached_since
+                    state = self._registry.attach_coordinator(self.number, self._epoch, age)
+                    if attached_since is None:
+                        attached_since = time.monotonic()
                     self._knowledge.learn(state, asked_at)
+                    logger.info(
+                        "attached coordinator=%d epoch=%d registry_epoch=%d version=%d serial=%d lineage=%s pid=%d",
+                        self.number, self._epoch, state.registry_epoch, state.version, state.serial, state.lineage, os.getpid(),
+                    )  # fmt: skip
                     renewed = True
                     continue
                 learned = None
@@ -344,11 +380,12 @@ class Coordinator:
                 if renewed:
                     known.renewed(asked_at, self.settings.lease)
             except FencedError as error:
-                logger.warning("coordinator %d was replaced: %s", self.number, error)
+                logger.warning("fenced coordinator=%d epoch=%d: %s", self.number, self._epoch, error)
                 self._fenced = error
                 return
             except RayPubSubError as error:
                 logger.info("coordinator %d waits for the registry: %s", self.number, error)
+                failed = True
                 time.sleep(PAUSE)
             except Exception:
                 logger.exception("coordinator %d", self.number)
@@ -363,7 +400,11 @@ class Coordinator:
     def stats(self) -> dict[str, Any]:
         """In numbers."""
         with self._counting:
-            counted = {**self._counts, "latencies": self._latencies.state()}
+            counted = {
+                **self._counts,
+                "events_per_second": self._rate.per_second(),
+                "latencies": self.latencies.state(),
+            }
         turn = self._turnstile
         return {
             **self.health(),
@@ -372,6 +413,7 @@ class Coordinator:
             "in_flight_bytes": turn.bytes,
             "waiting": turn.waiting,
             "refused": turn.refused,
+            "memory_bytes": process_bytes(),
             "uptime": time.time() - self._started,
             "priorities": self._knowledge.rules.stats(),
         }

@@ -109,6 +109,12 @@ class CoordinatorKnowledge:
             self._lease_until = max(self._lease_until, asked_at + seconds)
             self._changed.notify_all()
 
+    def let_lease_go(self) -> None:
+        """Before everything is asked for anew: the registry takes this coordinator to know it from when it has answered, and that is
+        before the answer is here."""
+        with self._changed:
+            self._lease_until = 0.0
+
     def take(self, note: Note, timeout: float) -> bool:
         """Whether the note is taken: it follows the last one, or is known already. A barrier waits for the batches before it."""
         with self._changed:

@@ -42,9 +42,12 @@ class CoordinatorLeases:
         self._free_at = dict.fromkeys(range(coordinators), clock() + seconds)
         """When the leases end that were given to instances other than the attached one."""
 
-    def attach(self, coordinator: int, epoch: int, serial: int) -> None:
-        """A new instance that knows everything up to this note."""
+    def attach(self, coordinator: int, epoch: int, serial: int, age: float = 0.0) -> None:
+        """An instance that knows everything up to this note. `age`: for so long it has been the attached one, of this registry or an
+        earlier one; after a lease's time no instance before it can have a lease any more."""
         with self._lock:
+            if age >= self.seconds:
+                self._free_at[coordinator] = min(self._free_at[coordinator], self._clock())
             known = self._attached.get(coordinator)
             if known is not None and known.epoch != epoch:
                 self._free_at[coordinator] = max(self._free_at[coordinator], known.granted + self.seconds)
@@ -86,13 +89,14 @@ class CoordinatorLeases:
     def wait_until_known(self, serial: int) -> None:
         """Returns when every coordinator has this note or may not publish."""
         with self._lock:
-            while True:
-                now = self._clock()
-                waits = [self._ends(coordinator, serial) - now for coordinator in self._free_at]
-                longest = max(waits, default=0.0)
-                if longest <= 0:
-                    return
+            while (longest := self.until_known(serial)) > 0:
                 self._lock.wait(longest)
+
+    def until_known(self, serial: int) -> float:
+        """Seconds that this takes at most, as of now."""
+        with self._lock:
+            now = self._clock()
+            return max([0.0, *(self._ends(coordinator, serial) - now for coordinator in self._free_at)])
 
     def attached(self) -> dict[int, int]:
         """The epochs of the coordinators that are attached."""

@@ -55,6 +55,7 @@ class DeliveryLog:
         self._appended = 0  # chunks since the last look at all of them
         self._rows = 0
         self._live_rows = 0
+        self._newest = 0
 
     def __len__(self) -> int:
         return len(self._chunks)
@@ -68,6 +69,7 @@ class DeliveryLog:
         self._appended += 1
         self._rows += len(chunk)
         self._live_rows += chunk.live_rows
+        self._newest = max(self._newest, int(chunk.sequence[-1]))
 
     def facts(self, sequence: NDArray[np.int64]) -> Facts:
         parts = list(self._parts(sequence))
@@ -88,6 +90,21 @@ class DeliveryLog:
             for place, event in zip(places.tolist(), events.tolist(), strict=True):
                 contents[place] = chunk.contents[event]
         return Facts(subscriptions, event_ids, contents)
+
+    @property
+    def newest(self) -> int:
+        """The highest sequence number that ever was here."""
+        return self._newest
+
+    def of_subscriber(self, subscriber: int, after: float, up_to: float) -> Iterator[tuple[Chunk, NDArray[np.int64]]]:
+        """Chunk by chunk: the live rows of one subscriber in a range of sequence numbers."""
+        for chunk in self._chunks[max(0, bisect_right(self._firsts, after) - 1) :]:
+            if chunk.first > up_to:
+                return
+            mine = chunk.live & (chunk.subscribers == subscriber) & (chunk.sequence > after) & (chunk.sequence <= up_to)
+            rows = np.flatnonzero(mine)
+            if len(rows):
+                yield chunk, rows
 
     def has_live(self, sequence: int, subscriber: int) -> bool:
         at = bisect_right(self._firsts, sequence) - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,14 @@ class Latencies:
     def __init__(self) -> None:
         self._seconds = np.zeros(KEPT)
         self._count = 0
+        self.watcher: Callable[[float], None] | None = None
+        """Told of each, if there is one."""
 
     def add(self, seconds: float) -> None:
         self._seconds[self._count % KEPT] = seconds
         self._count += 1
+        if self.watcher is not None:
+            self.watcher(seconds)
 
     def state(self) -> dict[str, Any]:
         """How many there were, and of the latest ones p50 and p99 in seconds."""

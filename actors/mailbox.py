@@ -13,6 +13,7 @@ from actors.mailbox_settings import MailboxSettings
 from actors.mailbox_stats import MailboxStats
 from actors.timers import Timers
 from ray_pubsub.delivery.entries import Delivery
+from ray_pubsub.delivery.on_time import LevelStats
 from ray_pubsub.delivery.queue import PriorityQueue
 
 __all__ = ["Dead", "Flight", "Mailbox", "MailboxRun", "Swept"]
@@ -111,6 +112,20 @@ class Mailbox:
         """One that never waited becomes a dead letter; returns what is gone for it."""
         self._delivered += 1
         return self._bury([dead])
+
+    def take_over(self, before: Mailbox) -> None:
+        """What was counted in this mailbox's stead, and its dead letters. What was in flight is known by the log alone from now on."""
+        self._dead, self._attempts = before._dead, before._attempts
+        self._delivered, self._acked, self._dropped = before._delivered, before._acked, before._dropped
+        self._expired, self._redeliveries, self._stale = before._expired, before._redeliveries, before._stale
+        self.rejected, self.duplicates = before.rejected, before.duplicates
+
+    def failed_among(self, sequence: Iterable[int]) -> list[int]:
+        """Those of them that failed before; they are forgotten."""
+        return [number for number in sequence if self._attempts.pop(number, 0)] if self._attempts else []
+
+    def dead_numbers(self) -> list[int]:
+        return list(self._dead)
 
     def remember(self, sequence: int, attempts: int) -> None:
         """It had failed so often before a restart."""
@@ -266,10 +281,11 @@ class Mailbox:
         """How many wait, those delayed not counted."""
         return len(self._queue)
 
-    def stats(self, subscriber: str | int, code: int | None) -> MailboxStats:
+    def stats(self, subscriber: str | int, code: int | None) -> tuple[MailboxStats, list[LevelStats]]:
+        """And of its levels."""
         levels = self._queue.stats()
         waits = [level.oldest_wait for level in levels if level.oldest_wait is not None]
-        return MailboxStats(
+        stats = MailboxStats(
             subscriber=subscriber,
             subscriber_code=code,
             delivered=self._delivered,
@@ -288,6 +304,7 @@ class Mailbox:
             oldest_wait=max(waits, default=None),
             on_time={level.level: level.edor for level in levels},
         )
+        return stats, levels
 
     def _pulled(self, receipts: Iterable[Receipt]) -> tuple[list[Flight], list[int]]:
         """Flights of receipts that hold, in flight no more; positions of the stale."""

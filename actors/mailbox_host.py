@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Iterable, Mapping
@@ -15,10 +16,14 @@ from actors.delivery_batch import DeliverReport, DeliveryBatch
 from actors.delivery_message import AckReport, DeadLetter, DeliveryColumns
 from actors.mailbox_stats import MailboxStats
 from actors.mailbox_store import MailboxStore
+from actors.mailbox_summary import MailboxSummary
 from actors.mailboxes import Mailboxes
+from actors.offset_reading import Place
 from actors.server_settings import ServerSettings
 
 __all__ = ["MOST_WAITING", "MailboxHost"]
+
+logger = logging.getLogger(__name__)
 
 FILE = "mailboxes.sqlite"
 MOST_WAITING = 48
@@ -32,6 +37,7 @@ class MailboxHost:
         path = None if data_dir is None else Path(data_dir) / FILE
         self.mailboxes = Mailboxes(MailboxStore(path), settings.mailbox_settings())
         self._places = threading.Semaphore(MOST_WAITING)
+        logger.info("mailboxes opened epoch=%d path=%s pid=%d", self.mailboxes.epoch, path, os.getpid())
 
     def deliver(self, batch: DeliveryBatch, names: Mapping[int, str]) -> DeliverReport:
         """`names`: of the batch's subscribers. Told with every batch, so that these mailboxes, which may have lost some that were not on
@@ -80,9 +86,37 @@ class MailboxHost:
     def remove_mailbox(self, subscriber: str) -> int:
         return self.mailboxes.remove(subscriber)
 
+    def first_offset(self) -> Place:
+        return self.mailboxes.offsets.first()
+
+    def begin_offsets(self, subscriber: str) -> Place:
+        return self.mailboxes.offsets.begin(subscriber)
+
+    def end_offsets(self, subscriber: str) -> int:
+        return self.mailboxes.offsets.end(subscriber)
+
+    def offset_bounds(self, subscriber: str, after: Place, up_to: int | None, rows: int) -> list[int]:
+        return self.mailboxes.offsets.bounds(subscriber, after, up_to, rows)
+
+    def read_range(self, subscriber: str, after: Place, up_to: int) -> DeliveryColumns:
+        return self.mailboxes.offsets.read(subscriber, after, up_to)
+
+    def ack_through(self, subscriber: str, place: Place) -> int:
+        return self.mailboxes.offsets.ack_through(subscriber, place)
+
+    def last_batch(self, stream: str) -> int | None:
+        return self.mailboxes.marks.last(stream)
+
+    def mark_batch(self, stream: str, batch: int) -> None:
+        self.mailboxes.marks.set(stream, batch)
+
     def mailbox_stats(self, subscriber: str | None = None) -> list[MailboxStats]:
         """Of one mailbox, or of all."""
         return self.mailboxes.stats() if subscriber is None else [self.mailboxes.stats_of(subscriber)]
+
+    def mailbox_summary(self, most: int = 10) -> MailboxSummary:
+        """Of all together, and of the fullest ones."""
+        return self.mailboxes.summary(most)
 
     def mailbox_health(self) -> dict[str, Any]:
         return {"pid": os.getpid(), "epoch": self.mailboxes.epoch}

@@ -6,7 +6,8 @@
     dead        dead letters; the delivery itself is in its chunk
     published   the publish keys of a batch (`publish_window`)
     subscribers names
-    facts       the epoch, the next sequence number
+    facts       the epoch, the next sequence number, which store this is; the last batch of a stream (committed/name) and which
+                mailboxes are read by offset (by_offset/name)
 
 A chunk goes when all of it is settled. Rows for each delivery would be simpler and cost 100,000 inserts where this costs one.
 """
@@ -38,7 +39,7 @@ create table if not exists attempts (sequence integer primary key, attempts inte
 create table if not exists dead (sequence integer primary key, attempts integer not null, reason text not null, died real not null);
 create table if not exists published (id integer primary key, keys integer not null, body blob not null);
 create table if not exists subscribers (code integer primary key, name text not null);
-insert or ignore into facts values ('epoch', 0), ('next_sequence', 1);
+insert or ignore into facts values ('epoch', 0), ('next_sequence', 1), ('store', random() & 4611686018427387903);
 update facts set value = value + 1 where name = 'epoch';
 """
 

@@ -16,6 +16,8 @@ from actors.mailbox import Dead, Flight, Mailbox, MailboxRun, Swept
 from actors.mailbox_settings import MailboxSettings
 from actors.mailbox_stats import MailboxStats
 from actors.mailbox_store import DeadRow, MailboxStore, Stored
+from actors.offset_mailbox import OffsetMailbox
+from ray_pubsub.delivery.on_time import LevelStats
 from ray_pubsub.errors import SettingError
 
 __all__ = ["Arrival", "MailboxState"]
@@ -34,7 +36,9 @@ class MailboxState:
         self._levels = tuple(settings.levels)
         self._clock = clock
         self._latest = -inf
-        self._log = DeliveryLog()
+        self.log = DeliveryLog()
+        self.by_offset: set[str] = set()
+        """Subscribers whose mailboxes are read by offset (`offset_reading`)."""
         self._next_lease = (store.epoch << 40) + 1  # leases of two epochs never meet
 
     def now(self) -> float:
@@ -61,7 +65,7 @@ class MailboxState:
             if code is None:
                 code = given
                 if code in self.names or code in news:
-                    code = max(max(self.names, default=0), max(news, default=0), max(names)) + 1
+                    code = max((0, *self.names, *news, *names)) + 1
                 news[code] = name
             own[given] = code
         return own, news
@@ -80,7 +84,8 @@ class MailboxState:
     def box(self, code: int) -> Mailbox:
         box = self.boxes.get(code)
         if box is None:
-            box = self.boxes[code] = Mailbox(self._settings, self.now)
+            kind = OffsetMailbox if self.names.get(code) in self.by_offset else Mailbox
+            box = self.boxes[code] = kind(self._settings, self.now)
         return box
 
     def swept_box(self, subscriber: str | int) -> Mailbox | None:
@@ -114,7 +119,7 @@ class MailboxState:
     def store(self, chunk: Chunk, buried: NDArray[np.int64], now: float) -> tuple[list[Arrival], int]:
         """The chunk's rows are deliveries from now on, the buried ones dead letters. Returns the others, which are to enter their
         mailboxes, and how many dead letters were dropped to make room."""
-        self._log.append(chunk)
+        self.log.append(chunk)
         if not len(buried):
             return list(by_mailbox(chunk)), 0
         waits = np.ones(len(chunk), bool)
@@ -135,6 +140,7 @@ class MailboxState:
 
     def restore(self, stored: Stored) -> None:
         """What a store holds goes back to where it was; what was in flight waits."""
+        self.by_offset = set(stored.by_offset)
         self.names = dict(stored.names)
         self.codes = {name: code for code, name in self.names.items()}
         dead = {row.sequence: row for row in stored.dead}
@@ -142,7 +148,7 @@ class MailboxState:
         gone: list[int] = []
         for chunk in stored.chunks:
             chunk.levels = np.minimum(chunk.levels, highest)  # there may have been more levels then
-            self._log.append(chunk)
+            self.log.append(chunk)
             own = (
                 {number: dead[number] for number in dead.keys() & set(chunk.sequence[chunk.live].tolist())}
                 if dead
@@ -194,7 +200,7 @@ class MailboxState:
                 self.settle(expired, expired)
         deliveries = [flight.delivery for flight in flights]
         sequence = np.array([delivery.item for delivery in deliveries], np.int64)
-        facts = self._log.facts(sequence)
+        facts = self.log.facts(sequence)
         return DeliveryColumns(
             subscriber=self.name(code) if isinstance(code, int) else code,
             subscriber_code=code if isinstance(code, int) else -1,
@@ -213,9 +219,9 @@ class MailboxState:
 
     def settle(self, sequence: Sequence[int], had_failed: Iterable[int], were_dead: Iterable[int] = ()) -> int:
         """These are done with. Returns a ticket to commit by."""
-        change = self._store.settled(self._log.settle(sequence), had_failed, were_dead) if len(sequence) else []
+        change = self._store.settled(self.log.settle(sequence), had_failed, were_dead) if len(sequence) else []
         ticket = self._store.queue(change)
-        merges = self._log.tidy()
+        merges = self.log.tidy()
         if merges:
             self._store.queue(self._store.merged(merges))
         return ticket
@@ -240,7 +246,7 @@ class MailboxState:
             if box is None or not isinstance(code, int) or not 0 < lease < self._next_lease:
                 found.append(StaleReceipt(position, given[position], "unknown"))
             else:
-                reason = box.why_stale(number, self._log.has_live(number, code))
+                reason = box.why_stale(number, self.log.has_live(number, code))
                 found.append(StaleReceipt(position, given[position], reason))
         return AckReport(len(given) - len(found), tuple(found))
 
@@ -251,6 +257,11 @@ class MailboxState:
         if name is not None and self.codes.get(name) == code:
             del self.codes[name]
         gone = box.everything() if box is not None else []
+        if isinstance(box, OffsetMailbox):
+            gone += [
+                int(number) for chunk, rows in self.log.of_subscriber(code, 0, inf) for number in chunk.sequence[rows]
+            ]
+            gone = list(dict.fromkeys(gone))
         self._store.queue(self._store.forgotten(code))
         return gone
 
@@ -261,7 +272,7 @@ class MailboxState:
         dead = box.dead_letters(limit) if box is not None else []
         if not dead or not isinstance(code, int):
             return []
-        facts = self._log.facts(np.array([each.sequence for each in dead], np.int64))
+        facts = self.log.facts(np.array([each.sequence for each in dead], np.int64))
         rows = zip(dead, facts.subscriptions.tolist(), facts.event_ids.tolist(), facts.contents, strict=True)
         return [
             DeadLetter(
@@ -281,7 +292,8 @@ class MailboxState:
             for each, subscription, event, content in rows
         ]
 
-    def stats(self, subscriber: str | int) -> MailboxStats:
+    def stats(self, subscriber: str | int) -> tuple[MailboxStats, list[LevelStats]]:
+        """Of a mailbox and of its levels."""
         box, code = self.swept_box(subscriber), self.key(subscriber)
         known = code if isinstance(code, int) else None
         name = subscriber if known is None else self.name(known)

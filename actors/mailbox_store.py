@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,10 @@ class Stored:
     attempts: dict[int, int] = field(default_factory=dict)
     dead: list[DeadRow] = field(default_factory=list)
     window: WindowEntries = field(default_factory=list)
+    committed: dict[str, int] = field(default_factory=dict)
+    """The last batch of each stream."""
+    by_offset: list[str] = field(default_factory=list)
+    """Subscribers whose mailboxes are read by offset."""
 
 
 class MailboxStore:
@@ -55,6 +60,8 @@ class MailboxStore:
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = None if path is None else Path(path)
         self.epoch = 1
+        self.identity = uuid.uuid4().hex
+        """Which store this is; another one whenever nothing is kept."""
         self._queue: list[tuple[int, Change]] = []
         self._queue_lock = threading.Lock()
         self._writing = threading.Lock()
@@ -68,6 +75,7 @@ class MailboxStore:
         if self.path is not None:
             self._connection = open_mailbox_file(self.path)
             self.epoch = self._fact("epoch")
+            self.identity = f"{self._fact('store'):x}"
 
     @property
     def durable(self) -> bool:
@@ -106,6 +114,12 @@ class MailboxStore:
         stored.attempts = dict(connection.execute("select sequence, attempts from attempts"))
         rows = connection.execute("select sequence, attempts, reason, died from dead order by died, sequence")
         stored.dead = [DeadRow(*row) for row in rows]
+        for name, value in connection.execute("select name, value from facts where instr(name, '/')"):
+            kind, _, own = name.partition("/")
+            if kind == "committed":
+                stored.committed[own] = value
+            elif kind == "by_offset":
+                stored.by_offset.append(own)
         for id, keys, body in connection.execute("select id, keys, body from published order by id"):
             stored.window += unpack_entries(body)
             self._published.append((id, keys))
@@ -249,6 +263,19 @@ class MailboxStore:
 
     def named(self, names: Mapping[int, str]) -> Change:
         return [("insert or replace into subscribers values (?, ?)", list(names.items()))] if self.durable else []
+
+    def committed(self, stream: str, batch: int) -> Change:
+        return (
+            [("insert or replace into facts values (?, ?)", [(f"committed/{stream}", batch)])] if self.durable else []
+        )
+
+    def read_by_offset(self, subscriber: str, whether: bool) -> Change:
+        if not self.durable:
+            return []
+        name = f"by_offset/{subscriber}"
+        if whether:
+            return [("insert or replace into facts values (?, 1)", [(name,)])]
+        return [("delete from facts where name = ?", [(name,)])]
 
     def forgotten(self, code: int) -> Change:
         return [("delete from subscribers where code = ?", [(code,)])] if self.durable else []

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from math import inf, isfinite
 from typing import Any, Literal, overload
 
 from actors.arrivals import Arrivals, wake_in_loop
+from actors.batch_marks import BatchMarks
 from actors.delivery_batch import DeliverReport, DeliveryBatch
 from actors.delivery_message import AckReport, DeadLetter, DeliveryColumns, DeliveryMessage, Receipt, receipts_of
 from actors.mailbox_intake import MailboxIntake
@@ -18,7 +19,11 @@ from actors.mailbox_settings import MailboxSettings
 from actors.mailbox_state import MailboxState
 from actors.mailbox_stats import MailboxStats
 from actors.mailbox_store import MailboxStore
+from actors.mailbox_summary import MailboxSummary, summarise
+from actors.offset_reading import OffsetReading
+from ray_pubsub.delivery.levels import level_names
 from ray_pubsub.delivery.levels import seconds as checked_seconds
+from ray_pubsub.delivery.on_time import LevelStats
 from ray_pubsub.errors import SettingError
 
 __all__ = ["Mailboxes"]
@@ -26,6 +31,7 @@ __all__ = ["Mailboxes"]
 QUEUED_CHANGES = 1000
 """Changes that need not be on disk at once are written when so many have come together, or with the next that must be."""
 LONGEST_PAUSE = 3600.0
+LOOKED_AT_ONCE = 64
 
 
 class Mailboxes:
@@ -52,6 +58,9 @@ class Mailboxes:
         self._state = MailboxState(self._store, self.settings, clock)
         stored = self._store.load()
         self._state.restore(stored)
+        self.offsets = OffsetReading(self._store, self.settings, self._state, self._lock)
+        """The same deliveries for consumers that keep their own place."""
+        self.marks = BatchMarks(self._store, stored)
         self._intake = MailboxIntake(self._store, self.settings, self._state, self._arrivals, self._lock, stored)
 
     @property
@@ -115,6 +124,7 @@ class Mailboxes:
         while True:
             woken = threading.Event()
             with self._lock:
+                self.offsets.refuse(subscriber)
                 found = self._state.hand_out(subscriber, limit, visible)
                 left = ends - time.monotonic()
                 if len(found) or left <= 0:
@@ -137,6 +147,7 @@ class Mailboxes:
         while True:
             woken = asyncio.Event()
             with self._lock:
+                self.offsets.refuse(subscriber)
                 found = self._state.hand_out(subscriber, limit, visible)
                 left = ends - time.monotonic()
                 if len(found) or left <= 0:
@@ -198,16 +209,19 @@ class Mailboxes:
         return report
 
     def nack(self, subscriber: str | int, receipts: Any, delay: float = 0.0, reason: str = "refused") -> AckReport:
-        """These failed: they wait again, after `delay` seconds, or become dead letters, with the reason, if this was the last attempt."""
+        """These failed: they wait again, after `delay` seconds, or become dead letters, with the reason, if this was the last attempt. On
+        return that is on disk, if there is one."""
         given, delay = receipts_of(receipts), _finite("delay", delay)
-        self._write_if_many()
         with self._lock:
             box, stale = self._state.swept_box(subscriber), _all(given)
             if box is not None:
                 stale, swept = box.nack(given, delay, self._state.now(), reason)
                 self._state.keep(swept)
                 self._arrivals.notify(self._state.key(subscriber))
-            return self._state.report(subscriber, given, stale)
+            report = self._state.report(subscriber, given, stale)
+        if report.accepted:
+            self._store.commit()
+        return report
 
     def release(self, subscriber: str | int, receipts: Any) -> AckReport:
         """These were not looked at: they wait again, and it was no attempt."""
@@ -237,6 +251,7 @@ class Mailboxes:
         """These dead letters, or all, are delivered anew, with all attempts before them; returns how many there was room for."""
         with self._intake.held:
             with self._lock:
+                self.offsets.refuse(subscriber)  # their old numbers are behind where it is read
                 box = self._state.swept_box(subscriber)
                 revived = box.redrive(sequence) if box is not None else []
                 ticket = self._store.queue(self._store.revived(revived))
@@ -266,13 +281,26 @@ class Mailboxes:
 
     def stats(self) -> list[MailboxStats]:
         """Of every mailbox."""
+        return [stats for stats, _ in self._each()]
+
+    def summary(self, most: int = 10) -> MailboxSummary:
+        """Of all mailboxes together, and of the fullest ones."""
+        return summarise(self._each(), level_names(self.settings.levels), most)
+
+    def _each(self) -> Iterator[tuple[MailboxStats, list[LevelStats]]]:
+        """Some at a time: with very many mailboxes, deliveries go on meanwhile."""
         with self._lock:
-            return [self._state.stats(code) for code in self._state.boxes]
+            codes = list(self._state.boxes)
+        for start in range(0, len(codes), LOOKED_AT_ONCE):
+            with self._lock:
+                portion = codes[start : start + LOOKED_AT_ONCE]
+                found = [self._state.stats(code) for code in portion if code in self._state.boxes]
+            yield from found
 
     def stats_of(self, subscriber: str | int) -> MailboxStats:
         """Of one; of one that was never heard of, all zeros."""
         with self._lock:
-            return self._state.stats(subscriber)
+            return self._state.stats(subscriber)[0]
 
     def flush(self) -> None:
         """Everything that happened so far is on disk, attempts and dead letters too, which otherwise wait for company."""

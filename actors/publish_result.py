@@ -147,16 +147,28 @@ class PublishResult:
 
     def to_arrow(self) -> pa.Table:
         """event_id, subscription_id, subscriber, priority; a row for each match."""
-        counts, ids = self.counts(), self.packed_ids
-        levels = pa.array(np.repeat(self.levels, counts).astype(np.int32))
+        ids = self.packed_ids
         return pa.table(
             {
-                "event_id": arrow_ids("event_id", np.repeat(self.event_ids, counts)),
+                "event_id": arrow_ids("event_id", np.repeat(self.event_ids, self.counts())),
                 "subscription_id": ids if isinstance(ids, pa.Array) else arrow_ids("subscription_id", ids),
-                "subscriber": self._arrow_names(),
-                "priority": pa.DictionaryArray.from_arrays(levels, list(self.level_names)).cast(pa.string()),
+                "subscriber": self.arrow_subscribers(),
+                "priority": self.arrow_priorities(),
             }
         )
+
+    def arrow_subscribers(self) -> pa.Array:
+        """Per match, the name of the subscriber, as a column of Arrow."""
+        codes = self.codes()
+        known = self._names(codes)
+        places = np.searchsorted(codes, self.subscriber_codes).astype(np.int32)
+        names = pa.array([known[code] for code in codes.tolist()], pa.string())
+        return pa.DictionaryArray.from_arrays(pa.array(places), names).cast(pa.string())
+
+    def arrow_priorities(self) -> pa.Array:
+        """Per match, the name of the event's level, as a column of Arrow."""
+        levels = pa.array(np.repeat(self.levels, self.counts()).astype(np.int32))
+        return pa.DictionaryArray.from_arrays(levels, list(self.level_names)).cast(pa.string())
 
     def to_pandas(self) -> Any:
         """The same as a pandas DataFrame, which may hold ids of str and int side by side."""
@@ -216,10 +228,3 @@ class PublishResult:
         if self.names is None:
             self.names = {} if self.naming is None or not len(codes) else self.naming(self.lineage, codes)
         return self.names
-
-    def _arrow_names(self) -> pa.Array:
-        codes = self.codes()
-        known = self._names(codes)
-        places = np.searchsorted(codes, self.subscriber_codes).astype(np.int32)
-        names = pa.array([known[code] for code in codes.tolist()], pa.string())
-        return pa.DictionaryArray.from_arrays(pa.array(places), names).cast(pa.string())

@@ -16,6 +16,7 @@ import ray
 from numpy.typing import NDArray
 
 from actors.calls import LONGEST_PAUSE, PAUSE, Deadline, answer, answer_async, fetched, retried
+from actors.packing import unpacked
 from actors.publish_result import PublishResult
 from actors.published_events import PublishedEvents, new_request, prepare
 from actors.stored_batch import Stored
@@ -114,8 +115,7 @@ class Publisher:
         pause = PAUSE
         while True:
             try:
-                result: PublishResult = answer(sent.reference, "the coordinator", sent.deadline.left)
-                return self._complete(result)
+                return self._complete(answer(sent.reference, "the coordinator", sent.deadline.left))
             except UnavailableError:
                 if sent.deadline.left <= pause:
                     raise
@@ -133,8 +133,7 @@ class Publisher:
         pause = PAUSE
         while True:
             try:
-                result: PublishResult = await answer_async(sent.reference, "the coordinator", sent.deadline.left)
-                return self._complete(result)
+                return self._complete(await answer_async(sent.reference, "the coordinator", sent.deadline.left))
             except UnavailableError:
                 if sent.deadline.left <= pause:
                     raise
@@ -142,8 +141,9 @@ class Publisher:
             pause = min(2 * pause, LONGEST_PAUSE)
             sent = self._send(sent.portion, deliver, sent.deadline)
 
-    def _complete(self, result: PublishResult) -> PublishResult:
+    def _complete(self, found: PublishResult | bytes) -> PublishResult:
         """The columns are mapped into this process before the result is handed on: they live as long as the coordinator."""
+        result: PublishResult = unpacked(found) if isinstance(found, bytes) else found
         result.fetch(fetched)
         result.naming = self._names_of
         return result
@@ -169,7 +169,7 @@ class Publisher:
                 portion.events, portion.stored, deliver, portion.request, deadline.left
             )
         else:
-            reference = coordinator.publish.remote(
+            reference = coordinator.publish_few.remote(
                 portion.events, portion.event_id, deliver, portion.request, deadline.left
             )
         return Sent(portion, reference, deadline)
@@ -184,7 +184,7 @@ class Publisher:
         own = request if number == 0 else f"{request}/{number}"
         if isinstance(events, list) and len(events) <= SMALL and all(type(event) is dict for event in events):
             return Portion(events, None, own, event_id)
-        prepared = prepare(events, event_id, own, deliver)
+        prepared = events if isinstance(events, PublishedEvents) else prepare(events, event_id, own, deliver)
         if len(prepared) <= SMALL:
             return Portion(prepared, None, own, event_id)
         stored = Stored(ray.put(prepared.batch))

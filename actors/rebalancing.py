@@ -2,10 +2,10 @@
 
 For a portion of subscriptions: (1) coordinators are told that matches may come twice, and take each once from then on; (2) the target takes
 the subscriptions over, for the time being; (3) the move is committed; (4) coordinators are told that the target must have that version, and
-that the source need not be asked any more; (5) the source lets go; (6) coordinators are told that it is over. Steps 1, 4 and 6 are confirmed
-only when no batch is under way that began before them. So a batch that does not know of the move finds everything on the source, one that
-began during it on the source or on both, and one that began after step 4 on the target, even if that has crashed and loaded anew in
-between.
+that the source need not be asked any more; (5) the source lets go; (6) coordinators are told that it is over. Steps 1, 4 and 6 are
+confirmed only when no batch is under way that began before them. So a batch that does not know of the move finds everything on the source,
+one that began during it on the source or on both, and one that began after step 4 on the target, even if that has crashed and loaded anew
+in between.
 
 If the registry dies on the way, its successor begins as in step 1, has all shards drop what they took over and do not own, and ends as in
 step 6 (`settle`). So does the registry itself if a shard stays away for too long.
@@ -104,7 +104,7 @@ class Mover:
     def _move(self, move: Move, numbers: NDArray[np.int64]) -> int:
         """Runs in the thread that makes all changes: nothing else changes meanwhile."""
         writer, source, target = self._writer, move.source, move.target
-        columns = writer.store.columns_of(numbers)
+        columns = writer.store.columns_of(numbers, source)  # an earlier move of the plan may have taken some
         numbers = all_numbers(columns)
         if not len(numbers):
             return 0

@@ -1,7 +1,7 @@
 """Where subscriptions were that have just gone: one that comes back goes there again.
 
-A publication asks several shards, and one may answer from before a change, another from after it. Were a subscription removed from the one and
-added to the other meanwhile, the publication would have it twice. So, for as long as a publication may last, an id keeps its shard.
+A publication asks several shards, and one may answer from before a change, another from after it. Were a subscription removed from the
+one and added to the other meanwhile, the publication would have it twice. So, for as long as a publication may last, an id keeps its shard.
 """
 
 from __future__ import annotations

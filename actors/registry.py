@@ -22,6 +22,7 @@ from actors.interval_blocks import read_intervals
 from actors.links import Links
 from actors.messages import CoordinatorState, ShardStart
 from actors.outlets import RayOutlets
+from actors.process_memory import process_bytes
 from actors.rebalancing import Mover, RebalanceReport
 from actors.registry_arguments import check_text
 from actors.registry_bulk import TextColumns
@@ -70,16 +71,18 @@ class Registry:
         """`given`: settings that were given; the others are as they were kept, or as they are by default."""
         self.name = links.server
         self._started = time.time()
-        self._ready = threading.Event()
+        self._ready, self._closed = threading.Event(), threading.Event()
         self._failed: RayPubSubError | None = None
         try:
             self._open(links, data_dir, given)
         except RayPubSubError as error:  # kept for `ready`: nobody sees what the constructor of an actor raises
             self._failed = error
+            logger.error("could not open: %s", error)
 
     def _open(self, links: Links, data_dir: str | None, given: Mapping[str, Any]) -> None:
         self.data_dir = None if data_dir is None else Path(data_dir)
         path = None
+        self._claimed = None
         if self.data_dir is not None:
             self._claimed = claim(self.data_dir, f"{self.name} ({links.cluster()})")
             path = self.data_dir / FILE
@@ -115,6 +118,11 @@ class Registry:
         self._writer = ChangeWriter(self._store, placement, self.lineage, self._leases, outlets, longest)
         self._mover = Mover(self._writer, outlets, self._leases.wait_until_known, BULK_TIMEOUT)
         self._rebalancing = threading.Lock()
+        logger.info(
+            "opened epoch=%d version=%d lineage=%s shards=%d coordinators=%d data_dir=%s fresh=%s pid=%d",
+            self._store.epoch, self._store.version, self.lineage, settings.shards, settings.coordinators, data_dir, fresh,
+            os.getpid(),
+        )  # fmt: skip
         threading.Thread(target=self._settle, name="registry-settle", daemon=True).start()
 
     def _placement(self, state: Mapping[str, Any] | None) -> Placement:
@@ -142,7 +150,7 @@ class Registry:
 
     def _settle(self) -> None:
         """What a crash may have interrupted is ended, as soon as all shards answer."""
-        while self._writer.moving:
+        while self._writer.moving and not self._closed.is_set():
             try:
                 with self._rebalancing:
                     self._mover.settle()
@@ -280,12 +288,12 @@ class Registry:
         self._check_failed()
         return self._store.take_epoch("coordinator", coordinator)
 
-    def attach_coordinator(self, coordinator: int, epoch: int) -> CoordinatorState:
-        """Everything a coordinator must know; from now on it has a lease, and is told the rest."""
+    def attach_coordinator(self, coordinator: int, epoch: int, age: float = 0.0) -> CoordinatorState:
+        """Everything a coordinator must know; from now on it has a lease, and is told the rest. `age`: see `CoordinatorLeases.attach`."""
         self._check_failed()
         self._check_not_replaced()
         self._store.check_epoch("coordinator", coordinator, epoch)
-        return self._writer.state_for_coordinator(coordinator, epoch)
+        return self._writer.state_for_coordinator(coordinator, epoch, age)
 
     def renew(
         self, coordinator: int, epoch: int, registry_epoch: int, serial: int, learned: dict[str, Any] | None = None
@@ -326,6 +334,8 @@ class Registry:
             "rules": counts.rules,
             "loads": self._writer.placement.loads,
             "sizes": self._writer.placement.sizes,
+            "needed": self._writer.needed,
+            "memory_bytes": process_bytes(),
             "bytes": _size(self.data_dir),
         }
 
@@ -336,10 +346,15 @@ class Registry:
         """Nothing more is taken; what was taken is done. A clean end spares the next start a lease's waiting."""
         if self._failed is not None:
             return
+        self._closed.set()
         self._writer.committer.close()
         changes = {"stopped": True, "frequencies": self.frequencies().state()}
-        self._store.commit([SetSetting(name, value) for name, value in changes.items()])
-        self._store.close()
+        try:
+            self._store.commit([SetSetting(name, value) for name, value in changes.items()])
+        finally:
+            self._store.close()
+            if self._claimed is not None:
+                self._claimed.close()
 
     @property
     def _timeout(self) -> float:

@@ -92,10 +92,10 @@ class RegistryReader:
         with self._view() as (connection, _, _):
             return reading.changes_since(connection, version, shard)
 
-    def columns_of(self, numbers: NDArray[np.int64]) -> ShardColumns:
-        """Those of these subscriptions that there are, in columns, whatever shard they are on."""
+    def columns_of(self, numbers: NDArray[np.int64], shard: int | None = None) -> ShardColumns:
+        """Those of these subscriptions that there are, in columns: on this shard, or whatever shard they are on."""
         with self._view() as (connection, _, _):
-            return reading.columns_of(connection, numbers)
+            return reading.columns_of(connection, numbers, shard)
 
     def members(self, moves: Sequence[Move]) -> list[NDArray[np.int64]]:
         """For each move, the numbers of the subscriptions it is about."""

@@ -81,12 +81,17 @@ def changes_since(connection: sqlite3.Connection, version: int, shard: int) -> S
     return ShardChanges(version, added.version, removed, added)
 
 
-def columns_of(connection: sqlite3.Connection, numbers: NDArray[np.int64]) -> ShardColumns:
-    """Those of these subscriptions that there are."""
+def columns_of(connection: sqlite3.Connection, numbers: NDArray[np.int64], shard: int | None = None) -> ShardColumns:
+    """Those of these subscriptions that there are, on this shard if one is named."""
     wanted = np.unique(np.asarray(numbers, dtype=np.int64))
     lowest = int(wanted[0]) if len(wanted) else 0
-    blocks = _living_blocks(connection, lambda block: np.isin(block.numbers, wanted), lowest)
-    return _columns(connection, _rows_of(connection, wanted.tolist()), blocks)
+
+    def chosen(block: Block) -> NDArray[np.bool_]:
+        there: NDArray[np.bool_] = np.isin(block.numbers, wanted)
+        return there if shard is None else there & (block.shards == shard)
+
+    rows = _rows_of(connection, wanted.tolist(), *(() if shard is None else ("AND shard = ?", (shard,))))
+    return _columns(connection, rows, _living_blocks(connection, chosen, lowest))
 
 
 def _rows_of(connection: sqlite3.Connection, numbers: Sequence[int], more: str = "", values: Any = ()) -> list[Any]:

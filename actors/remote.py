@@ -20,6 +20,8 @@ from actors.delivery_batch import DeliverReport, DeliveryBatch
 from actors.links import NAMESPACE, Links, RegistryLink, actor_name
 from actors.mailbox_host import MOST_WAITING, MailboxHost
 from actors.messages import ShardReply
+from actors.metrics import ActorMetrics, numbers_of_mailboxes, numbers_of_stats
+from actors.packing import unpacked
 from actors.registry import Registry
 from actors.server_settings import ServerSettings
 from actors.shard import Shard
@@ -52,10 +54,13 @@ class RayShards:
                 apart = self._links.shard(shard).match_apart.options(num_returns=2)
                 reply, matches = apart.remote(events.reference, *rest)
             else:
-                reply, matches = self._links.shard(shard).match.remote(events, *rest), None
+                reply, matches = self._links.shard(shard).match_few.remote(events, *rest), None
             replies.append(reply)
             columns.append(matches)
-        found = answers(replies, [f"shard {shard}" for shard, *_ in questions], timeout)
+        found = [
+            unpacked(reply) if isinstance(reply, bytes) else reply
+            for reply in answers(replies, [f"shard {shard}" for shard, *_ in questions], timeout)
+        ]
         return [
             replace(reply, matches=Stored(matches, reply.count))
             if isinstance(reply, ShardReply) and reply.matches is None
@@ -90,18 +95,23 @@ class ShardActor(Shard):
     def __init__(self, server: str, number: int, settings: ServerSettings) -> None:
         _log_here(f"{server} shard {number}")
         super().__init__(number, settings, RegistryLink(Links(server), settings.timeout))
+        metrics = ActorMetrics(server, "shard", number)
+        self.latencies.watcher = metrics.observing("match_seconds")
+        metrics.follow(lambda: numbers_of_stats("shard", self.stats()))
 
 
 class RegistryActor(Registry):
     def __init__(self, server: str, data_dir: str | None, given: Mapping[str, Any]) -> None:
         _log_here(f"{server} registry")
         super().__init__(Links(server), data_dir, given)
+        ActorMetrics(server, "registry").follow(lambda: numbers_of_stats("registry", self.stats()))
 
 
 class MailboxActor(MailboxHost):
     def __init__(self, server: str, settings: ServerSettings, data_dir: str | None) -> None:
         _log_here(f"{server} mailboxes")
         super().__init__(settings, data_dir)
+        _follow_mailboxes(server, self)
 
 
 class CoordinatorActor(Coordinator):
@@ -112,6 +122,7 @@ class CoordinatorActor(Coordinator):
         links = Links(server)
         registry, mailboxes = RegistryLink(links, settings.timeout), RayMailboxes(links, settings.timeout)
         super().__init__(number, settings, registry, RayShards(links), mailboxes)
+        _follow_coordinator(server, self)
 
 
 class CoordinatorWithMailboxes(Coordinator, MailboxHost):
@@ -122,6 +133,8 @@ class CoordinatorWithMailboxes(Coordinator, MailboxHost):
         MailboxHost.__init__(self, settings, data_dir)
         links = Links(server)
         Coordinator.__init__(self, number, settings, RegistryLink(links, settings.timeout), RayShards(links), self)
+        _follow_coordinator(server, self)
+        _follow_mailboxes(server, self)
 
 
 def create_registry(server: str, data_dir: str | None, given: Mapping[str, Any], node: str | None) -> Any:
@@ -142,8 +155,8 @@ def create_registry(server: str, data_dir: str | None, given: Mapping[str, Any],
 def create_shard(server: str, number: int, settings: ServerSettings) -> Any:
     groups = {"ctl": 2, "match": 4, "apply": 1}
     marks = {
-        "ctl": ("health", "stats", "match_counts", "wait_for_merges"),
-        "match": ("match", "match_apart", "explain"),
+        "ctl": ("health", "stats", "ranking", "match_counts", "wait_for_merges"),
+        "match": ("match", "match_few", "match_apart", "explain"),
         "apply": ("apply", "catch_up", "take_over", "let_go"),
     }
     actor = _actor(ShardActor, groups, marks)
@@ -158,7 +171,7 @@ def create_coordinator(
     marks: dict[str, tuple[str, ...]] = {
         "ctl": ("health", "stats", "explain", "names_of", "close"),
         "note": ("take_note",),
-        "publish": ("publish", "publish_prepared"),
+        "publish": ("publish", "publish_few", "publish_prepared"),
     }
     if settings.coordinators > 1:
         actor = _actor(CoordinatorActor, groups, marks)
@@ -178,7 +191,8 @@ MAIL_MARKS = {
     "poll": ("poll",),
     "mail": (
         "deliver", "ack", "nack", "release", "extend", "dead_letters", "redrive", "purge_dead",
-        "remove_mailbox", "mailbox_stats", "mailbox_health", "close_mailboxes",
+        "first_offset", "begin_offsets", "end_offsets", "offset_bounds", "read_range", "ack_through", "last_batch", "mark_batch",
+        "remove_mailbox", "mailbox_stats", "mailbox_summary", "mailbox_health", "close_mailboxes",
     ),
 }  # fmt: skip
 
@@ -202,6 +216,16 @@ def _create(actor: Any, server: str, role: str, node: str | None, *arguments: An
         get_if_exists=True,
         scheduling_strategy=strategy,
     ).remote(*arguments)
+
+
+def _follow_coordinator(server: str, coordinator: Coordinator) -> None:
+    metrics = ActorMetrics(server, "coordinator", coordinator.number)
+    coordinator.latencies.watcher = metrics.observing("publish_seconds")
+    metrics.follow(lambda: numbers_of_stats("coordinator", coordinator.stats()))
+
+
+def _follow_mailboxes(server: str, host: MailboxHost) -> None:
+    ActorMetrics(server, "mailboxes").follow(lambda: numbers_of_mailboxes(host.mailbox_summary(0)))
 
 
 def _log_here(who: str) -> None:

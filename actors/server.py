@@ -273,9 +273,10 @@ class Server:
         plans = self._call(self.coordinator, "explain", "the coordinator", dict(event))
         return ServerPlan(plans, len(self.shards))
 
-    def stats(self) -> ServerStats:
-        """All processes of the server in numbers. Print it to read it."""
-        return collect_stats(self)
+    def stats(self, *, hot: int = 10) -> ServerStats:
+        """All processes of the server in numbers. Print it to read it. `hot`: of how many subscriptions and mailboxes it tells one by
+        one: those that match most, those that never did, those in which most is waiting."""
+        return collect_stats(self, hot)
 
     def rebalance(self, factor: float = 1.1) -> RebalanceReport:
         """Moves subscriptions between shards, by how often their pivots occur in events, until none has more than `factor` times the

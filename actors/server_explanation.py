@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ray_pubsub.engines.plan import IndexPlan
 
@@ -18,13 +19,24 @@ class ServerPlan:
     of: int
     """How many shards there are."""
 
+    @property
+    def matches(self) -> int:
+        """Of all shards; a subscription that is just being moved may count twice."""
+        return sum(plan.matches for plan in self.shards.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As dictionaries, lists, strings and numbers."""
+        return {"of": self.of, "shards": {str(shard): plan.to_dict() for shard, plan in self.shards.items()}}
+
     def __str__(self) -> str:
         if not self.shards:
             return (
                 f"no shard of {self.of} has a subscription that could match: none of their pivots occurs in the event"
             )
         skipped = [str(shard) for shard in range(self.of) if shard not in self.shards]
-        lines = [f"visits {len(self.shards)} of {self.of} shards" + (f"; not {', '.join(skipped)}" if skipped else "")]
+        passed = f"; passes over {', '.join(skipped)}, whose pivots do not occur in the event" if skipped else ""
+        found = "1 match" if self.matches == 1 else f"{self.matches:,} matches"
+        lines = [f"{found}; visits {len(self.shards)} of {self.of} shards{passed}"]
         for shard, plan in self.shards.items():
-            lines += [f"\nshard {shard}", str(plan)]
+            lines += [f"\nshard {shard}: {plan}"]
         return "\n".join(lines)

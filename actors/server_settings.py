@@ -8,7 +8,7 @@ from typing import Any
 
 from actors.mailbox_settings import MailboxSettings
 from ray_pubsub.errors import SettingError
-from ray_pubsub.index.engine_choice import make_engine
+from ray_pubsub.index.engine_choice import OPTIONS, make_engine
 from ray_pubsub.priority.levels import Levels
 from ray_pubsub.settings import Limits
 
@@ -75,8 +75,15 @@ class ServerSettings:
         return MailboxSettings(levels=self.levels, **self.mailbox)
 
     def changed(self, given: Mapping[str, Any]) -> ServerSettings:
-        """These settings, but for the given ones. Raises SettingError."""
+        """These settings, but for the given ones, among which an engine's options may stand by themselves (cache=64). Another engine comes
+        without the options of the one before. Raises SettingError."""
         known = {each.name for each in fields(self)}
+        options = {name: value for name, value in given.items() if name in OPTIONS}
+        given = {name: value for name, value in given.items() if name not in OPTIONS}
+        if options and isinstance(given.get("options", {}), Mapping):
+            given["options"] = {**given.get("options", {}), **options}
+        if given.get("engine", self.engine) != self.engine:
+            given = {"options": {}, **given}
         for name in given:
             if name not in known:
                 raise SettingError(name, f"is no setting of a server; there are {', '.join(sorted(known))}")

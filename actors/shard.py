@@ -18,8 +18,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from actors.latencies import Latencies
+from actors.match_ranking import Ranking, rank
 from actors.messages import NO_NUMBERS, ShardPush, ShardReply, ShardStart, empty_columns
 from actors.numbered_columns import MatchCounts
+from actors.packing import packed
+from actors.process_memory import process_bytes
+from actors.recent_rate import RecentRate
 from actors.registry_columns import ShardChanges, ShardColumns
 from actors.server_settings import ServerSettings
 from actors.shard_content import ShardContent, all_numbers
@@ -36,6 +40,7 @@ PUSH_COMES_WITHIN = 0.25
 """Seconds for which a batch waits for a change that is probably on its way, before the shard asks for it."""
 PAUSE = 0.1
 LOADING = -1
+OTHER_LINEAGE = "has the data of another registry than this batch"
 FEW_EVENTS = 64
 FEW_MATCHES = 4096
 """So many travel with the reply."""
@@ -63,7 +68,7 @@ class Shard:
         self._advanced = threading.Condition()
         self._large = threading.Lock()
         """One large batch at a time: two at once would take each other's cache. Another one's matches may leave meanwhile."""
-        self._latencies = Latencies()
+        self.latencies, self._rate = Latencies(), RecentRate()
         self._events = self._matches = self._batches = 0
         self._started, self._loaded_in = time.time(), 0.0
         self._fenced: FencedError | None = None
@@ -80,6 +85,8 @@ class Shard:
         batch = read_events(events)
         with self._advanced:
             content, version = self._content, self._version
+            if self._lineage != lineage:
+                raise UnavailableError(f"shard {self.number}", OTHER_LINEAGE)
         with content.columns.reading(), self._large if batch.size > FEW_EVENTS else nullcontext():
             found = content.index.match_many(batch)
             ids, subscribers = content.columns.resolve(found.subscription_ids)
@@ -89,8 +96,13 @@ class Shard:
             self._events += batch.size
             self._matches += len(ids)
             self._batches += 1
-            self._latencies.add(seconds)
+            self._rate.add(batch.size)
+            self.latencies.add(seconds)
         return ShardReply(self._epoch, version, seconds, len(ids), matches)
+
+    def match_few(self, events: Any, lineage: str, needed: int, timeout: float, numbers: bool = False) -> bytes:
+        """The same for a few events, packed."""
+        return packed(self.match(events, lineage, needed, timeout, numbers))
 
     def match_apart(
         self, events: Any, lineage: str, needed: int, timeout: float, numbers: bool = False
@@ -123,7 +135,7 @@ class Shard:
             self._pull()
             if self._lineage != lineage:
                 # The registry is another one by now, or was another one when this batch began. Only a new batch helps.
-                raise UnavailableError(f"shard {self.number}", "has the data of another registry than this batch")
+                raise UnavailableError(f"shard {self.number}", OTHER_LINEAGE)
             if not self._has(lineage, needed):
                 time.sleep(PAUSE)
 
@@ -187,8 +199,13 @@ class Shard:
             except FencedError as error:
                 # Another instance is this shard now. Nobody is to get an answer from this one any more.
                 self._fenced = error
+                logger.warning("fenced shard=%d epoch=%d version=%d: %s", self.number, self._epoch, self._version, error)
                 raise
             if found is None:
+                logger.warning(
+                    "reload shard=%d epoch=%d version=%d lineage=%s: the registry has other data, or no longer knows what is missing",
+                    self.number, self._epoch, self._version, self._lineage,
+                )  # fmt: skip
                 self._reload()
             elif found.version > self._version:
                 self._change(found)
@@ -201,7 +218,10 @@ class Shard:
             self._content, self._provisional = content, set()
             self._epoch, self._lineage, self._version = start.epoch, start.lineage, start.content.version
             self._advanced.notify_all()
-        logger.info("shard %d has epoch %d and %d subscriptions", self.number, self._epoch, len(content.columns))
+        logger.info(
+            "loaded shard=%d epoch=%d version=%d lineage=%s subscriptions=%d pid=%d",
+            self.number, self._epoch, self._version, self._lineage, len(content.columns), os.getpid(),
+        )  # fmt: skip
 
     def _load(self) -> None:
         """The beginning: an epoch, and all that the registry has for this shard. Tried until it succeeds."""
@@ -231,6 +251,7 @@ class Shard:
             "pid": os.getpid(),
             "epoch": self._epoch,
             "version": self._version,
+            "state": self._state(),
             "subscriptions": len(self._content.columns),
             "moving": len(self._provisional),
         }
@@ -239,17 +260,31 @@ class Shard:
         """In numbers."""
         with self._advanced:
             counted = {"events": self._events, "matches": self._matches, "batches": self._batches}
-            latencies = self._latencies.state()
+            latencies, rate = self.latencies.state(), self._rate.per_second()
         content = self._content
+        index = content.index.stats()
         return {
             **self.health(),
             **counted,
-            "index_bytes": content.index.nbytes,
+            "events_per_second": rate,
+            "clauses": index.clauses,
+            "index": index,
+            "index_bytes": index.bytes,
             "catalogue_bytes": content.columns.nbytes,
+            "memory_bytes": process_bytes(),
             "uptime": time.time() - self._started,
             "loaded_in": self._loaded_in,
             "latencies": latencies,
         }
+
+    def _state(self) -> str:
+        if self._fenced is not None:
+            return "replaced"
+        return "loading" if self._version == LOADING else "serving"
+
+    def ranking(self, most: int) -> tuple[str, Ranking]:
+        """The subscriptions that match most and some that never did; and the lineage by which their subscribers are numbered."""
+        return self._lineage, rank(self._content.columns.counts(), most)
 
     def match_counts(self) -> MatchCounts:
         """How often each subscription of this shard matched since it came here."""

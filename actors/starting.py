@@ -210,11 +210,8 @@ def _folder(data_dir: str | os.PathLike[str]) -> str:
 def _warn_of_differences(
     name: str, kept: ServerSettings, data_dir: str | None, given: dict[str, Any], folder: str | None
 ) -> None:
-    different = [
-        setting
-        for setting, value in given.items()
-        if getattr(kept.changed({setting: value}), setting) != getattr(kept, setting)
-    ]
+    wanted, have = kept.changed(given).state(), kept.state()
+    different = [setting for setting in have if wanted[setting] != have[setting]]
     if folder is not None and folder != data_dir:
         different.append("data_dir")
     if different:

@@ -6,6 +6,7 @@ import argparse
 import importlib
 
 NAMES = [
+    "chaos",
     "conjunctive_forms",
     "delivery",
     "ingest",

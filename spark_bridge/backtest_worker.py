@@ -16,6 +16,7 @@ from ray_pubsub import MatchBatch, MatchIndex
 from ray_pubsub.errors import EventError, TableError
 from ray_pubsub.model.events import read_events
 from ray_pubsub.model.values import EPOCH, Kind, Value, show_microseconds
+from spark_bridge.arrow_portions import by_halves
 from spark_bridge.backtest_tally import PAIRS_AT_MOST, Tally
 from spark_bridge.backtest_windows import Window
 from spark_bridge.worker_index import PackedIndex, unpacked
@@ -91,18 +92,10 @@ def _count_batch(batch: Any, position: int, counting: Counting, tally: Tally) ->
             tally.found.append((int(subscriptions[place]), position + row, shown, _packed(events.slice(row, 1))))
 
 
-def matched(index: MatchIndex, events: Any, start: int = 0) -> Iterator[tuple[int, MatchBatch]]:
-    """The matches of a batch, with the position it begins at. A batch that as a whole cannot be read (the keys of two maps can give one
-    attribute) is halved until only the rows at fault are refused."""
-    try:
-        yield start, index.match_many(events)
-    except TableError as error:
-        size = events.num_rows
-        if size == 1:
-            yield start, _refused(error)
-        else:
-            yield from matched(index, events.slice(0, size // 2), start)
-            yield from matched(index, events.slice(size // 2), start + size // 2)
+def matched(index: MatchIndex, events: Any) -> Iterator[tuple[int, MatchBatch]]:
+    """The matches of a batch, in parts, with the position that each begins at."""
+    for start, _, found in by_halves(index.match_many, events):
+        yield start, _refused(found) if isinstance(found, TableError) else found
 
 
 def _refused(error: TableError) -> MatchBatch:

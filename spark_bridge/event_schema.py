@@ -17,7 +17,7 @@ from ray_pubsub.errors import EventSchemaError, SettingError, TableError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["EventColumn", "EventColumns", "event_columns", "find_column", "moment_column"]
+__all__ = ["EventColumn", "EventColumns", "event_columns", "find_column", "moment_column", "without_lengths"]
 
 ATOMS = (
     spark.IntegralType,
@@ -56,7 +56,7 @@ class EventColumn:
         for name in self.fields:
             column = column.getField(name)
         # A char or varchar column has no Arrow type where Spark is set to keep its length.
-        target = self.read_as or _without_lengths(self.type)
+        target = self.read_as or without_lengths(self.type)
         return column if target == self.type else column.cast(target)
 
 
@@ -208,15 +208,15 @@ def _refuse_clashes(leaves: list[EventColumn]) -> None:
                 )
 
 
-def _without_lengths(kind: spark.DataType) -> Any:
+def without_lengths(kind: spark.DataType) -> Any:
     """The type with char and varchar as strings."""
     if isinstance(kind, (spark.CharType, spark.VarcharType)):
         return spark.StringType()
     if isinstance(kind, spark.MapType):
-        return spark.MapType(_without_lengths(kind.keyType), _without_lengths(kind.valueType), kind.valueContainsNull)
+        return spark.MapType(without_lengths(kind.keyType), without_lengths(kind.valueType), kind.valueContainsNull)
     if isinstance(kind, spark.StructType):
         fields = [
-            spark.StructField(field.name, _without_lengths(field.dataType), field.nullable, field.metadata)
+            spark.StructField(field.name, without_lengths(field.dataType), field.nullable, field.metadata)
             for field in kind.fields
         ]
         return spark.StructType(fields)

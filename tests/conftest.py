@@ -1,14 +1,21 @@
 """Hypothesis draws the same examples on every run, so that a failure is a failure of the code. What is measured about the machine is kept
 with the run, not in the user's home. Under pytest-xdist, tests that share a cluster or a session run in one process."""
 
+from __future__ import annotations
+
 import os
 import secrets
+import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from actors.cluster import Joined
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=200)
 settings.load_profile("repeatable")
@@ -39,3 +46,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     # By name rather than by number of tests: the folders with the longest come first, and many short files last, to fill the gap.
     config.option.loadscopereorder = False
     return ByFolder(config, log)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Joined]:
+    """One Ray cluster for all tests of this process that ask for it: 2 CPUs, reachable from this machine only. This process is connected
+    to it, and programs that tests start find it by RAY_ADDRESS."""
+    from actors.cluster import ADDRESS_VARIABLE, join
+
+    before = {name: os.environ.get(name) for name in (ADDRESS_VARIABLE, "RAY_TMPDIR")}
+    # Short, because the paths of Ray's sockets are below it and may have 107 characters.
+    folder = tempfile.mkdtemp(prefix="rp", dir="/tmp")
+    os.environ["RAY_TMPDIR"] = folder
+    joined = join("local", start=True)
+    os.environ[ADDRESS_VARIABLE] = joined.address
+    try:
+        yield joined
+    finally:
+        joined.leave()
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        shutil.rmtree(folder, ignore_errors=True)

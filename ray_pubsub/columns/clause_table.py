@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.kernels.coding import attribute_uses
 from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, Cut, Cuts, ValueSet
 from ray_pubsub.model.event_batch import split_number
 from ray_pubsub.model.values import Kind
@@ -142,6 +143,11 @@ class ClauseTable:
     @classmethod
     def empty(cls) -> ClauseTable:
         return cls(0, np.empty(64, np.int64), np.zeros(65, np.int64), np.empty(256, TEST), [], {})
+
+    def uses(self) -> NDArray[np.int64]:
+        """How many tests each attribute has."""
+        found: NDArray[np.int64] = attribute_uses(self.tests["attribute"][: self.test_count])
+        return found
 
     def of_alternatives(self) -> NDArray[np.bool_] | None:
         """Which clauses are alternatives; None if none is."""

@@ -109,9 +109,11 @@ def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, sparseness: floa
     The clauses are all of one sort: of alternatives, or not."""
     tests = table.tests[: table.test_count]
     offsets = table.offsets[: table.count + 1]
-    used = np.bincount(tests["attribute"]) > 0
+    used = table.uses() > 0
     attributes = np.flatnonzero(used).astype(np.int32)
-    column = (np.cumsum(used, dtype=np.int32) - 1)[tests["attribute"]]
+    # Mostly every attribute is used, and its number is its column.
+    attribute = np.ascontiguousarray(tests["attribute"])
+    column = attribute if used.all() else (np.cumsum(used, dtype=np.int32) - 1)[attribute]
     is_opaque = tests["form"] & Form.OPAQUE != 0
     opaque_tests = np.flatnonzero(is_opaque)
     operands = _Operands(column, tests, is_opaque, vocabulary)
@@ -120,7 +122,7 @@ def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, sparseness: floa
     for place, number in set(opaque_pairs):
         operands.add_set(place, table.opaque[number][1])
     space = operands.space(attributes, sparseness)
-    low, high = _interval_codes(space, vocabulary, column, tests, is_opaque)
+    low, high = _interval_codes(space, vocabulary, column, operands.track, tests, is_opaque)
     nothing = np.empty(0, np.int32)
     coded = CodedTests(space, offsets, column, low, high, None, np.zeros(1, np.int64), nothing, nothing)
     if not len(opaque_tests):
@@ -148,7 +150,7 @@ class _Operands:
         self._strings: dict[int, set[str]] = {}
         self._extra: list[tuple[int, int, float]] = []
         self._tests = tests
-        self._track = column * np.int32(KINDS) + tests["kind"]
+        self.track = column * np.int32(KINDS) + tests["kind"]
         is_string = ~is_opaque & (tests["kind"] == Kind.STRING)
         self._is_number = ~is_opaque & ~is_string
         if is_string.any():  # a string test is an equality: its two operands are one
@@ -206,7 +208,8 @@ class _Operands:
         uses, fractional = np.zeros(tracks, dtype=np.int64), np.zeros(tracks, dtype=np.bool_)
         for side, whole, rest in BOUNDS:
             fields = (self._tests[side], self._tests[whole], self._tests[rest])
-            operand_ranges(self._track, self._is_number, *fields, lowest, highest, uses, fractional)
+            operand_ranges(self.track, self._is_number, *fields, lowest, highest, uses, fractional)
+        self._used = uses > 0  # by a test that is one interval
         for track, extra_whole, extra_rest in self._extra:
             lowest[track], highest[track] = min(lowest[track], extra_whole), max(highest[track], extra_whole)
             uses[track] += 1
@@ -223,11 +226,11 @@ class _Operands:
         tracks = [np.array([operand[0] for operand in extra], dtype=np.int64)]
         wholes = [np.array([operand[1] for operand in extra], dtype=np.int64)]
         rests = [np.array([operand[2] for operand in extra], dtype=np.float64)]
-        listed = self._is_number & (least[self._track] == RANKED)
-        if listed.any():
+        if (least[self._used] == RANKED).any():
+            listed = self._is_number & (least[self.track] == RANKED)
             for side, whole, rest in BOUNDS:
                 chosen = np.flatnonzero(listed & (self._tests[side] != Side.NONE))
-                tracks.append(self._track[chosen].astype(np.int64))
+                tracks.append(self.track[chosen].astype(np.int64))
                 wholes.append(self._tests[whole][chosen])
                 rests.append(self._tests[rest][chosen])
         return np.concatenate(tracks), np.concatenate(wholes), np.concatenate(rests) + 0.0  # -0.0 is 0.0
@@ -237,11 +240,11 @@ def _interval_codes(
     space: CodeSpace,
     vocabulary: Vocabulary,
     column: NDArray[np.int32],
+    track: NDArray[np.int32],
     tests: NDArray[Any],
     is_opaque: NDArray[np.bool_],
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The codes that interval tests admit; for opaque ones, something."""
-    track = column * np.int32(KINDS) + tests["kind"]
     bounds = []
     is_string = np.flatnonzero(~is_opaque & (tests["kind"] == Kind.STRING))
     for upper, (side, whole, rest) in enumerate(BOUNDS):

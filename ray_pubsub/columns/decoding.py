@@ -82,14 +82,23 @@ def _string_points(
 
 def join_tables(tables: list[ClauseTable], kept: list[NDArray[np.bool_]]) -> ClauseTable:
     """One table of the clauses of several that are to be kept."""
-    owners, lengths, tests = [], [], []
+    owners, lengths = [], []
     joined = ClauseTable.empty()
     for table, keep in zip(tables, kept, strict=True):
-        length = np.diff(table.offsets[: table.count + 1])
+        owners.append(table.owners[: table.count][keep])
+        lengths.append(np.diff(table.offsets[: table.count + 1])[keep])
+    joined.owners = np.concatenate(owners)
+    joined.offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+    joined.count = len(joined.owners)
+    joined.tests = np.empty(joined.test_count, dtype=TEST)
+    start = 0
+    for table, keep, length in zip(tables, kept, lengths, strict=True):
+        part = joined.tests[start : start + int(length.sum())]
+        start += len(part)
         if isinstance(table.tests, TestColumns):
-            part = table.tests[: table.test_count][np.repeat(keep, length)].records()
+            every = np.diff(table.offsets[: table.count + 1])
+            part[:] = table.tests[: table.test_count][np.repeat(keep, every)].records()
         else:
-            part = np.empty(int(length[keep].sum()), dtype=TEST)
             keep_records(table.offsets[: table.count + 1], table.tests, keep, 0, part)
         opaque = np.flatnonzero(part["form"] & Form.OPAQUE)
         if len(opaque):
@@ -101,12 +110,6 @@ def join_tables(tables: list[ClauseTable], kept: list[NDArray[np.bool_]]) -> Cla
                 if numbers[number] == len(joined.opaque):
                     joined.opaque.append(pair)
             part["low_whole"][opaque] = numbers[part["low_whole"][opaque]]
-        owners.append(table.owners[: table.count][keep])
-        lengths.append(length[keep])
-        tests.append(part)
-    joined.owners, joined.tests = np.concatenate(owners), np.concatenate(tests)
-    joined.offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
-    joined.count = len(joined.owners)
     return joined
 
 

@@ -17,7 +17,7 @@ from ray_pubsub.kernels.coding import encode_lanes
 from ray_pubsub.model.event_batch import Cells, EventBatch, Lane, Layout
 from ray_pubsub.model.values import Kind
 
-__all__ = ["EventCodes", "encode_events"]
+__all__ = ["EventCodes", "LanePlan", "encode_events", "plan_for", "string_codes"]
 
 MOST_PLANS = 1024
 
@@ -46,14 +46,14 @@ class LanePlan(NamedTuple):
 
 def encode_events(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -> EventCodes:
     """The codes of a batch; what no clause of the block tests is left out."""
-    plan = _plan_for(batch, space, vocabulary)
+    plan = plan_for(batch, space, vocabulary)
     cells = batch.cells()
     codes = np.empty(len(cells.rows), dtype=np.int32)
     encode_lanes(plan.track, cells.offsets, cells.whole, cells.rest, *space.arrays, codes)
     lane_column, lane_offsets, rows = plan.column, cells.offsets, cells.rows
     for number in plan.strings:
         lane = batch.lanes[number]
-        codes[lane_offsets[number] : lane_offsets[number + 1]] = _string_codes(space, int(plan.column[number]), lane)[
+        codes[lane_offsets[number] : lane_offsets[number + 1]] = string_codes(space, int(plan.column[number]), lane)[
             lane.whole
         ]
     if plan.patterns:
@@ -64,7 +64,7 @@ def encode_events(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -
     return EventCodes(offsets, column_out[:used], code_out[:used])
 
 
-def _plan_for(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -> LanePlan:
+def plan_for(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -> LanePlan:
     """The plan of the batch's layout. The batch remembers it too: a layout of 20,000 attributes takes a millisecond to hash."""
     plan: LanePlan | None = batch.plans.get(space)
     if plan is None:
@@ -113,7 +113,7 @@ def _with_patterns(
     return np.concatenate(columns), lane_offsets, np.concatenate(rows), np.concatenate(parts)
 
 
-def _string_codes(space: CodeSpace, column: int, lane: Lane) -> NDArray[np.int32]:
+def string_codes(space: CodeSpace, column: int, lane: Lane) -> NDArray[np.int32]:
     """Code of each distinct string of the lane."""
     base = int(space.base[column * KINDS + Kind.STRING])
     operands, ranks = space.strings.get(column, []), space.string_ranks.get(column, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = ["Names", "Vocabulary"]
 
@@ -40,3 +41,5 @@ class Vocabulary:
     def __init__(self) -> None:
         self.attributes = Names()
         self.strings = Names()
+        self.layouts: dict[Any, Any] = {}
+        """A place for index/tail.py to remember the numbers of a layout of events."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ray_pubsub.delivery.levels import seconds
 from ray_pubsub.errors import SettingError
 
-__all__ = ["Batch", "batch_of_runs", "checked_columns", "entry_level", "entry_size", "entry_times"]
+__all__ = ["Batch", "batch_of_runs", "checked_columns", "entry_level", "entry_size", "entry_times", "is_iterable"]
 
 
 class Batch(NamedTuple):
@@ -64,6 +64,10 @@ def checked_columns(
     level_count: int,
 ) -> Columns:
     """A single value stands for all items; None is the default: now, the level's deadline, no size."""
+    if not is_iterable(items):
+        raise SettingError(
+            "items", f"must be a list or another iterable, not {items!r}; for a single item there is put"
+        )
     items = list(items)
     count = len(items)
     return Columns(
@@ -98,6 +102,15 @@ def batch_of_runs(
         for column, more in zip(batch, columns, strict=True):
             column.extend(more)  # type: ignore[attr-defined]  # lists, as made above
     return batch
+
+
+def is_iterable(values: Any) -> bool:
+    """By trying: numpy's arrays of no dimension say they are and are not."""
+    try:
+        iter(values)
+    except TypeError:
+        return False
+    return True
 
 
 def entry_times(
@@ -144,9 +157,11 @@ def _levels(column: list[Any], levels: int) -> list[int]:
 
 def _level(level: Any) -> int:
     try:
-        return index(level)
+        if not isinstance(level, bool):
+            return index(level)
     except TypeError:
-        raise SettingError("level", f"must be a whole number, not {level!r}") from None
+        pass
+    raise SettingError("level", f"must be a whole number, not {level!r}")
 
 
 def _instant(time: Any) -> float:

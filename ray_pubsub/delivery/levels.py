@@ -15,7 +15,8 @@ PerLevel = Mapping[str, Value] | Sequence[Value]
 
 
 def level_names(levels: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(levels, str) or not levels or not all(isinstance(name, str) and name for name in levels):
+    in_order = isinstance(levels, Sequence) and not isinstance(levels, str)
+    if not in_order or not levels or not all(isinstance(name, str) and name for name in levels):
         raise SettingError("levels", f"must be a list of names, lowest first, not {levels!r}")
     if len(set(levels)) < len(levels):
         raise SettingError("levels", f"must differ from each other: {list(levels)!r}")

@@ -18,7 +18,7 @@ that has something loses the entry put first; that may be the new one, if all ot
 
 def victim_chooser(overflow: str) -> Callable[[Sequence[Line]], Line] | None:
     """What chooses the line whose front leaves; None if nobody leaves."""
-    if overflow not in get_args(Overflow):
+    if not isinstance(overflow, str) or overflow not in get_args(Overflow):
         raise SettingError("overflow", f"must be one of {', '.join(get_args(Overflow))}, not {overflow!r}")
     return {"drop-oldest": _oldest, "drop-lowest": _lowest}.get(overflow)
 

@@ -28,8 +28,8 @@ class Scheduler(Protocol):
     def turn(self, lines: Sequence[Line], now: float) -> Turn:
         """The next turn; the line it names gives at least one entry. Asked only when something waits."""
 
-    def served(self, level: int, count: int) -> None:
-        """So many of the turn's entries were delivered; those that expired do not count."""
+    def served(self, level: int, count: int, last_expired: bool) -> None:
+        """So many of the turn's entries were delivered; those that expired do not count. `last_expired`: the last that left had."""
 
 
 class Policy(Protocol):
@@ -83,7 +83,7 @@ class _StrictScheduler:
         ]
         return oldest, len(lines[oldest]), min([aged_by, *until])
 
-    def served(self, level: int, count: int) -> None:
+    def served(self, level: int, count: int, last_expired: bool) -> None:
         pass
 
 
@@ -124,9 +124,11 @@ class _WeightedScheduler:
                 return self._level, len(lines[self._level]), inf
         return self._level, self._left, inf
 
-    def served(self, level: int, count: int) -> None:
+    def served(self, level: int, count: int, last_expired: bool) -> None:
         if count:  # a whole turn leaves 0; beyond it, more turns were taken
             self._left = (self._left - count) % self._weights[level]
+            if not self._left and last_expired:  # taken one by one, it would have left in another turn, which goes on
+                self._left = self._weights[level]
 
 
 def _weight(setting: str, value: int) -> int:

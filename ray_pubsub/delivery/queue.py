@@ -8,6 +8,17 @@ from math import inf
 from time import monotonic
 from typing import Any, Literal
 
+from ray_pubsub.delivery.arguments import (
+    Runs,
+    checked_bound,
+    checked_clock,
+    checked_count,
+    checked_deliveries,
+    checked_delivery,
+    checked_runs,
+    reading,
+    scheduler_of,
+)
 from ray_pubsub.delivery.batch import Batch, batch_of_runs, checked_columns, entry_level, entry_size, entry_times
 from ray_pubsub.delivery.entries import (
     DUE,
@@ -27,7 +38,7 @@ from ray_pubsub.delivery.levels import PerLevel, level_names, per_level, seconds
 from ray_pubsub.delivery.line import Line
 from ray_pubsub.delivery.on_time import LevelCounts, LevelStats
 from ray_pubsub.delivery.overflow import Overflow, victim_chooser
-from ray_pubsub.delivery.policy import Policy, Strict
+from ray_pubsub.delivery.policy import Policy
 from ray_pubsub.delivery.run import Run
 from ray_pubsub.errors import SettingError
 
@@ -68,16 +79,16 @@ class PriorityQueue:
         expired: Literal["deliver-late", "drop"] = "deliver-late",
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        if expired not in ("deliver-late", "drop"):
+        if not isinstance(expired, str) or expired not in ("deliver-late", "drop"):
             raise SettingError("expired", f"must be 'deliver-late' or 'drop', not {expired!r}")
         self.levels = level_names(levels)
         self._deadlines = per_level("deadlines", deadlines, self.levels, inf, seconds)
-        self._scheduler = (policy or Strict()).scheduler(self.levels)
-        self._capacity = _bound("capacity", capacity)
-        self._capacity_bytes = _bound("capacity_bytes", capacity_bytes)
+        self._scheduler = scheduler_of(policy, self.levels)
+        self._capacity = checked_bound("capacity", capacity)
+        self._capacity_bytes = checked_bound("capacity_bytes", capacity_bytes)
         self._victim = victim_chooser(overflow)
         self._drops_expired = expired == "drop"
-        self._clock = clock
+        self._clock = checked_clock(clock)
         self._lock = threading.Lock()
         self._lines = [Line() for _ in self.levels]
         self._counts = [LevelCounts() for _ in self.levels]
@@ -142,7 +153,7 @@ class PriorityQueue:
 
     def put_runs(
         self,
-        runs: Sequence[tuple[int, Sequence[Any], Sequence[int] | int]],
+        runs: Runs,
         *,
         enqueued: float | None = None,
         regardless: bool = False,
@@ -152,18 +163,7 @@ class PriorityQueue:
 
         `regardless` of the bounds: for what was admitted before, as `requeue` does it.
         """
-        count = total = 0
-        for level, items, sizes in runs:
-            entry_level(level, len(self.levels))
-            length = len(items)
-            count += length
-            if isinstance(sizes, int):
-                total += entry_size(sizes) * length
-            elif len(sizes) != length:
-                raise SettingError("sizes", f"there are {len(sizes):,} for {length:,} items")
-            elif length:
-                entry_size(min(sizes))
-                total += sum(sizes)
+        count, total = checked_runs(runs, len(self.levels))
         with self._lock:
             now = self._now()
             if not regardless and self._overfull(count, total):
@@ -184,21 +184,19 @@ class PriorityQueue:
 
     def has_room(self, count: int, size: int) -> bool:
         """Whether so many items, together of this size, would enter now without anything leaving."""
-        return not self._overfull(count, size)
+        return not self._overfull(checked_count("count", count), entry_size(size))
 
     def refused(self, sizes: Sequence[int] | int, count: int) -> Sequence[int]:
         """Positions of those among `count` items of these sizes that would be rejected if they were put now."""
+        _, total = checked_runs([(0, range(checked_count("count", count)), sizes)], 1)
         with self._lock:
-            one_size = isinstance(sizes, int)
-            total = sizes * count if isinstance(sizes, int) else sum(sizes)
             if not self._overfull(count, total):
                 return ()
-            return self._rejected([sizes] * count if one_size else sizes)  # type: ignore[list-item, arg-type]
+            return self._rejected([sizes] * count if isinstance(sizes, int) else sizes)
 
     def take(self, count: int = 1) -> Taken:
         """Up to `count` entries in delivery order, and those that had expired in front of them (with `expired="drop"`)."""
-        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-            raise SettingError("count", f"must be a whole number of at least 0, not {count!r}")
+        checked_count("count", count)
         taken: list[Waiting] = []
         expired: list[Waiting] = []
         by_level: dict[int, list[Waiting]] = {}
@@ -207,10 +205,12 @@ class PriorityQueue:
             while self._waiting and len(taken) < count:
                 level, most, enqueued_by = self._scheduler.turn(self._lines, now)
                 entries = self._left(self._lines[level].pop(min(most, count - len(taken)), enqueued_by))
+                last_expired = False
                 if self._drops_expired:
+                    last_expired = entries[-1][DUE] < now
                     expired += [entry for entry in entries if entry[DUE] < now]
                     entries = [entry for entry in entries if entry[DUE] >= now]
-                self._scheduler.served(level, len(entries))
+                self._scheduler.served(level, len(entries), last_expired)
                 taken += entries
                 if level in by_level:
                     by_level[level] += entries
@@ -227,10 +227,10 @@ class PriorityQueue:
         came back: one that waits again already is passed over. To give back a delivery whose entry was since taken anew or lost is
         an error that is not seen here: who delivers knows what is in flight.
         """
-        deliveries = list(deliveries)
+        deliveries = checked_deliveries(deliveries)
         with self._lock:
             for delivery in deliveries:
-                if not isinstance(delivery, Delivery) or not self._may_return(delivery):
+                if not self._may_return(delivery):
                     raise SettingError("deliveries", f"must be deliveries that this queue made, not {delivery!r}")
             before = self._waiting
             for delivery in deliveries:
@@ -243,6 +243,7 @@ class PriorityQueue:
     def withdraw(self, delivery: Delivery) -> bool:
         """A delivery that was requeued had succeeded after all: it waits no longer, and counts as delivered when it was taken. False if
         it does not wait."""
+        checked_delivery(delivery)
         with self._lock:
             if delivery.level >= len(self._lines) or not self._lines[delivery.level].withdraw(delivery.order):
                 return False
@@ -272,7 +273,7 @@ class PriorityQueue:
     # All below run under the lock.
 
     def _now(self) -> float:
-        self._latest = max(self._latest, float(self._clock()))
+        self._latest = max(self._latest, reading(self._clock()))
         return self._latest
 
     def _put(self, batch: Batch, now: float) -> Admission:
@@ -347,11 +348,3 @@ class PriorityQueue:
         for entry in entries:
             self._counts[entry[LEVEL]].lose(reason)
         return as_lost(entries, now, reason)
-
-
-def _bound(setting: str, value: int | None) -> float:
-    if value is None:
-        return inf
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise SettingError(setting, f"must be a whole number of at least 1, or None for no bound, not {value!r}")
-    return value

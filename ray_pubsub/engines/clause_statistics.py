@@ -71,7 +71,7 @@ class ClauseSample:
     """Some clauses of a table, coded once. `tested`: per attribute number, the part of all clauses that test it."""
 
     def __init__(self, table: ClauseTable, vocabulary: Vocabulary) -> None:
-        uses = np.bincount(table.tests["attribute"][: table.test_count])
+        uses = table.uses()
         self.clauses = table.count
         self.tested: Floats = uses / max(1, table.count)
         step = max(1, table.count // MOST_CLAUSES, table.test_count // SAMPLE)

@@ -38,11 +38,11 @@ from ray_pubsub.kernels.clustering import (
 )
 from ray_pubsub.kernels.dense_check import ClauseBytes
 from ray_pubsub.kernels.dense_match import match_dense
+from ray_pubsub.kernels.dense_run import GROUPS
 from ray_pubsub.model.event_batch import EventBatch
 
-__all__ = ["DenseSegment"]
+__all__ = ["DenseSegment", "dense_buffers"]
 
-GROUPS = 128
 SAMPLE = 64
 EDGE_SAMPLE = 16_384
 MANY_COLUMNS = 14
@@ -59,7 +59,7 @@ class DenseSegment:
     def __init__(self, table: ClauseTable, vocabulary: Vocabulary, frequency: Frequency = None) -> None:
         """`frequency` does not matter here: an event meets all blocks."""
         coded = code_clauses(table, vocabulary, sparseness=np.inf)
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self.space = coded.space
         self._holes = Holes.of(coded)
         owners = table.owners[: table.count]
@@ -133,7 +133,7 @@ class DenseSegment:
     @classmethod
     def restored(cls, state: SavedState, vocabulary: Vocabulary, slots: int) -> DenseSegment:
         self = cls.__new__(cls)
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self.space = restored_space(state.state("space"), vocabulary)
         columns, count = self.space.columns, len(state.array("rows", np.uint8, None, None))
         bitmaps, outer, rows, exact = (
@@ -175,11 +175,26 @@ class DenseSegment:
         if self._holes is not None:
             pieces = self._holes.pieces_of(np.repeat(chosen, np.diff(offsets)), column.astype(np.int64))
         coded = CodedTests(self.space, offsets, column, low, high, *pieces)
-        return decode_clauses(coded, self.owners[chosen].astype(np.int64), self._vocabulary)
+        return decode_clauses(coded, self.owners[chosen].astype(np.int64), self.vocabulary)
+
+    @property
+    def plain(self) -> bool:
+        """Whether what rows carry are the owners, so that a match is what the kernel says."""
+        return not self._numbered
+
+    @property
+    def lines(self) -> int:
+        """Cache lines of a bit set of the clauses."""
+        return int(self._lines)
+
+    def fields(self) -> tuple[list[int], list[NDArray[Any]]]:
+        """The segment's numbers, then the arrays, by address, for kernels/dense_run.py."""
+        tables = [self._edges, self._least, self._bucket, self._group, self._rate]
+        return list(map(int, self._clauses)), tables
 
     def match(self, events: EventBatch) -> Hits:
         """Owners of the clauses that hold, per event; an owner with several clauses may come more than once."""
-        codes = encode_events(events, self.space, self._vocabulary)
+        codes = encode_events(events, self.space, self.vocabulary)
         if events.size >= FEWEST_TRANSPOSED and 0 < self.space.columns <= MOST_COLUMNS:
             offsets, carried = self._batch_part().match(codes)
         else:
@@ -193,12 +208,12 @@ class DenseSegment:
     def explain(self, events: EventBatch) -> SegmentPlan:
         """How `match` goes about a batch of one event."""
         hits, seconds = timed(self.match, events)
-        codes = encode_events(events, self.space, self._vocabulary)
+        codes = encode_events(events, self.space, self.vocabulary)
         values = values_of(codes, self.space.columns)
         values[values == 0] = FREE_LOW
         partitions, (trace,), verified = trace_dense(
             values, DenseRows(self._rows, self._bounds_at, self._carried if self._numbered else np.arange(len(self))),
-            self._edges, self._bucket, self._group, self._rate, lambda columns: column_names(self.space, self._vocabulary, columns),
+            self._edges, self._bucket, self._group, self._rate, lambda columns: column_names(self.space, self.vocabulary, columns),
         )  # fmt: skip
         if self._holes is not None:
             trace.settle(self._holes, codes)
@@ -223,14 +238,7 @@ class DenseSegment:
     def _buffers(self) -> tuple[Any, ...]:
         buffers: tuple[Any, ...] | None = getattr(self._scratch, "buffers", None)
         if buffers is None:
-            lines = self._lines
-            buffers = (
-                _aligned(-(-lines // 64) * 64, 64).view(np.uint64),
-                np.empty(-(-lines // 64) * 64 + 1, np.int32),
-                _aligned(lines * 64 + 64, 64).view(np.uint64),
-                np.empty(lines * 8 + 1, np.int32),
-            )
-            self._scratch.buffers = buffers
+            buffers = self._scratch.buffers = dense_buffers(self._lines)
         return buffers
 
     def _bounds_at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -241,6 +249,16 @@ class DenseSegment:
         low = np.where(low_code == 0, FREE_LOW, self._least[every, low_code] + exact[:, :columns])
         high = np.where(high_code == 255, FREE_HIGH, self._least[every, high_code] + exact[:, columns:])
         return low, high
+
+
+def dense_buffers(lines: int) -> tuple[NDArray[Any], ...]:
+    """Scratch of a match: live words, lines, what is left of them, and where."""
+    return (
+        _aligned(-(-lines // 64) * 64, 64).view(np.uint64),
+        np.empty(-(-lines // 64) * 64 + 1, np.int32),
+        _aligned(lines * 64 + 64, 64).view(np.uint64),
+        np.empty(lines * 8 + 1, np.int32),
+    )
 
 
 def _bounds(coded: CodedTests) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

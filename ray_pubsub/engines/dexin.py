@@ -32,6 +32,7 @@ from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.coding import CodedTests
 from ray_pubsub.columns.event_codes import EventCodes
 from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.engines.cache_use import CacheUse
 from ray_pubsub.engines.coded_segment import BLOCK, CodedSegment
 from ray_pubsub.engines.contract import Frequency
 from ray_pubsub.engines.dexin_plan import Floats, Plan, cached_cost, first_fit, removal_costs
@@ -84,6 +85,7 @@ class DexinSegment(CodedSegment):
         self._only = int(exclusive_only) - int(inclusive_only)
         self._block = block
         self._scratch = threading.local()
+        self.cache_use = CacheUse()
         super().__init__(table, vocabulary)
 
     def _build(self, coded: CodedTests) -> None:
@@ -178,10 +180,11 @@ class DexinSegment(CodedSegment):
         """Any plan gives the same matches; only the time differs."""
         event, stop = start, start + len(plan.exclusive)
         while event < stop:
-            event, needed = match_pipeline(
+            event, needed, taken, cached = match_pipeline(
                 event, start, codes.offsets, codes.column, codes.code, *plan, self._grid, *self._lists,
                 self._caches, self._omega, self._rows, self._block, *self._buffers(), offsets, out,
             )  # fmt: skip
+            self.cache_use.add(taken, cached)
             if event < stop:
                 out = np.concatenate([out, np.empty(len(out) + needed, dtype=np.int32)])
         return out

@@ -16,6 +16,9 @@ def gathered(parts: list[Hits], events: int) -> Hits:
     """Per event the matches of all the parts."""
     if len(parts) == 1:
         return parts[0]
+    if events == 1:
+        slots = np.concatenate([part.slots for part in parts]) if parts else np.empty(0, dtype=np.int64)
+        return Hits(np.array([0, len(slots)]), slots)
     offsets: Any = np.zeros(events + 1, dtype=np.int64)
     for part in parts:
         offsets += part.offsets

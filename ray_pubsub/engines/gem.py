@@ -28,6 +28,7 @@ from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.coding import CodedTests
 from ray_pubsub.columns.event_codes import EventCodes
 from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.engines.cache_use import CacheUse
 from ray_pubsub.engines.coded_segment import BLOCK, CodedSegment
 from ray_pubsub.engines.contract import Frequency
 from ray_pubsub.engines.plan import Partitions
@@ -76,6 +77,7 @@ class GemSegment(CodedSegment):
         assert cache >= 0 and tau >= 1 and 1 <= block <= BLOCK
         self._cache, self._tau, self._block = cache, tau, block
         self._scratch = threading.local()
+        self.cache_use = CacheUse()
         super().__init__(table, vocabulary)
 
     def _build(self, coded: CodedTests) -> None:
@@ -172,12 +174,13 @@ class GemSegment(CodedSegment):
         found = np.empty(self._block + 1 + MATCHES * events, np.int32)
         step = 0
         while step < len(ends) - 1:
-            step = match_triangles(
+            step, taken, cached = match_triangles(
                 step, first, events, codes.offsets, codes.column, codes.code, self._block, self._order,
                 coded.offsets, coded.column, coded.low, coded.high, *self._runs, self._block_triangles, self._is_covered,
                 self._columns, self._widths, self._cells, self._first_cell, *self._predicates, self._first_set,
                 self._bit_sets, self._first_row, *self._plan, *self._buffers(), ends, found,
             )  # fmt: skip
+            self.cache_use.add(taken, cached)
             if step < len(ends) - 1:
                 found = np.concatenate([found, np.empty(len(found), np.int32)])
         out = np.empty(int(ends[-1]), np.int32)

@@ -23,7 +23,7 @@ COMMON = 64
 def on_common_attributes(table: ClauseTable, most: int) -> NDArray[np.bool_]:
     """Which clauses test common attributes only, of which there are at most so many."""
     attribute = table.tests["attribute"][: table.test_count]
-    uses = np.bincount(attribute)
+    uses = table.uses()
     common = uses * COMMON >= max(1, table.count)
     common[np.argsort(-uses, kind="stable")[most:]] = False
     if common[uses > 0].all():

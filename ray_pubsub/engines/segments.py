@@ -64,7 +64,7 @@ def build_segment(
 
 def _looks_dense(table: ClauseTable) -> bool:
     """Few attributes, of which a clause tests a good part."""
-    columns = int((np.bincount(table.tests["attribute"][: table.test_count]) > 0).sum())
+    columns = int((table.uses() > 0).sum())
     if table.count < FEWEST_DENSE or not 0 < columns + len(table.opaque) <= DENSE_COLUMNS:
         return False
     return table.test_count >= DENSITY * columns * table.count

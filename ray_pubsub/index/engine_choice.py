@@ -17,7 +17,7 @@ from ray_pubsub.errors import SettingError
 from ray_pubsub.index.live import LiveIndex
 from ray_pubsub.settings import Limits
 
-__all__ = ["ENGINES", "make_engine"]
+__all__ = ["ENGINES", "OPTIONS", "make_engine"]
 
 SEGMENTS: dict[str, tuple[Callable[..., Any], dict[str, type]]] = {
     "auto": (build_segment, {}),
@@ -35,6 +35,8 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "buckets": (1, 65_536),
 }
 ENGINES = (*SEGMENTS, "scan")
+OPTIONS = frozenset(option for _, options in SEGMENTS.values() for option in options)
+"""Of all engines."""
 MERGES = ("inline", "background")
 
 

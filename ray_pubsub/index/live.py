@@ -20,6 +20,7 @@ from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Hits, Segment, Source
 from ray_pubsub.engines.plan import IndexPlan
 from ray_pubsub.engines.segments import Build, build_parts
+from ray_pubsub.index.blocks import Blocks
 from ray_pubsub.index.event_frequency import EventFrequency
 from ray_pubsub.index.indexed_table import IndexedTable
 from ray_pubsub.index.merge_policy import MergePolicy
@@ -28,7 +29,7 @@ from ray_pubsub.index.predicate_table import PredicateTable
 from ray_pubsub.index.snapshot import ALIVE, Scratch, Snapshot
 from ray_pubsub.index.tail import TailView
 from ray_pubsub.index.upkeep import Upkeep
-from ray_pubsub.kernels.hits import MULTIPLE, RESIDUAL
+from ray_pubsub.kernels.hits import MULTIPLE, REMOVED, RESIDUAL
 from ray_pubsub.language.shapes import Expression
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.settings import Limits
@@ -52,7 +53,7 @@ class LiveIndex:
         self.frequency = EventFrequency()
         self.writing = threading.RLock()
         self.snapshot = Snapshot(
-            0, (), (), TailView(self._compiler.table), np.full(64, ALIVE), np.zeros(64, np.uint8), False, {}
+            0, Blocks(), (), TailView(self._compiler.table), np.full(64, ALIVE), np.zeros(64, np.uint8), False, {}
         )
         self.upkeep = Upkeep(self, background)
 
@@ -66,24 +67,26 @@ class LiveIndex:
         """Blocks of an index that was saved, in this empty one's vocabulary; `flags` by slot. `dead`: the last slot is removed."""
         with self.writing:
             died = np.full(max(64, len(flags)), ALIVE)
+            padded = np.concatenate([flags, np.zeros(len(died) - len(flags), np.uint8)])
             if dead:
                 died[len(flags) - 1] = 0
-            padded = np.concatenate([flags, np.zeros(len(died) - len(flags), np.uint8)])
+                padded[len(flags) - 1] |= REMOVED
             filtered = dead or bool(flags.any())
             self.snapshot = self.snapshot._replace(
-                blocks=blocks, died=died, flags=padded, filtered=filtered, residual=residual
+                blocks=Blocks(blocks), died=died, flags=padded, filtered=filtered, residual=residual
             )
 
     def add(self, slot: int, source: Source, replaced: int) -> None:
         """One more, in a few microseconds; `replaced` is the slot it takes the place of, or -1."""
         with self.writing:
             old = self.snapshot
-            died, flags = self._room_for(slot)
+            died, flags = (old.died, old.flags) if slot < len(old.died) else self._room_for(slot)
             residual: dict[int, Source] = {}
             self._append(self._compiler.table, slot, source, flags, residual)
             version = old.version + 1
             if replaced >= 0:
                 died[replaced] = version
+                flags[replaced] = flags.item(replaced) | REMOVED
             self.snapshot = Snapshot(
                 version,
                 old.blocks,
@@ -91,7 +94,7 @@ class LiveIndex:
                 TailView(self._compiler.table),
                 died,
                 flags,
-                old.filtered or replaced >= 0 or flags[slot] != 0,
+                old.filtered or replaced >= 0 or flags.item(slot) != 0,
                 {**old.residual, **residual} if residual else old.residual,
             )
             self.upkeep.after_change(int(replaced >= 0))
@@ -102,6 +105,7 @@ class LiveIndex:
             old = self.snapshot
             version = old.version + 1
             old.died[slot] = version
+            old.flags[slot] = old.flags.item(slot) | REMOVED
             self.snapshot = Snapshot(version, old.blocks, old.sealed, old.tail, old.died, old.flags, True, old.residual)
             self.upkeep.after_change(1)
 
@@ -117,11 +121,12 @@ class LiveIndex:
             residual: dict[int, Source] = {}
             if len(added) > self.policy.tail_clauses:
                 table = self._bulk_table(added, sources, flags, residual)
-                blocks = (*blocks, *self.build(table))
+                blocks = Blocks((*blocks, *self.build(table)))
             elif len(added):
                 for slot, source in zip(added.tolist(), _each(sources, len(added)), strict=True):
                     self._append(self._compiler.table, slot, source, flags, residual)
             died[removed] = version
+            flags[removed] |= REMOVED
             many = len(added) > 0 and bool(flags[added[0] : added[-1] + 1].any())
             self.snapshot = Snapshot(
                 version,
@@ -193,7 +198,7 @@ class LiveIndex:
             residual = {int(number[slot]): sources(int(number[slot])) for slot in old.residual if number[slot] >= 0}
             fresh.snapshot = fresh.snapshot._replace(
                 version=old.version,
-                blocks=blocks,
+                blocks=Blocks(blocks),
                 died=died,
                 flags=flags,
                 filtered=bool(flags.any()),

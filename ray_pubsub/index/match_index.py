@@ -26,6 +26,7 @@ from ray_pubsub.errors import (
 from ray_pubsub.index.catalogue import Catalogue, check_id
 from ray_pubsub.index.engine_choice import make_engine
 from ray_pubsub.index.explanation import Explanation, explain_tree
+from ray_pubsub.index.index_stats import IndexStats, index_stats
 from ray_pubsub.index.indexed_table import IndexedTable
 from ray_pubsub.index.listed import listed
 from ray_pubsub.index.live import LiveIndex
@@ -249,6 +250,11 @@ class MatchIndex:
             return self._books.engine.explain(_read_one(event))
         slot, source = self._find(id)
         return explain_tree(source.tree_at(slot), flatten(event))
+
+    def stats(self) -> IndexStats:
+        """What the index holds, in which blocks, and how often its caches were of use. Print it to read it."""
+        catalogue, engine = self._books
+        return index_stats(self.engine, len(catalogue), engine, catalogue.nbytes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the index to a file, all or nothing: a crash leaves the old file or the new one."""

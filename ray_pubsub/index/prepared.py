@@ -35,7 +35,7 @@ def prepared_state(index: LiveIndex, snapshot: Snapshot, slots: NDArray[np.int64
             gone = not living.all()
             dead |= gone
             blocks.append(segment_state(block, None if unmoved and not gone else number))
-    flags = snapshot.flags[slots]
+    flags = snapshot.flags[slots] & (MULTIPLE | RESIDUAL)  # a slot may have been removed since
     return {"dead": int(dead), "flags": flags if flags.any() else None, "blocks": blocks}
 
 

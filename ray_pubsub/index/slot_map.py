@@ -23,6 +23,8 @@ class SlotMap:
     def __init__(self) -> None:
         self._ints = _empty_table(FEWEST_PLACES)
         self._int_count = 0
+        self._most = int(FEWEST_PLACES * FULLEST) - 1
+        """So many ints may be in before a table is made anew."""
         self._texts: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -45,7 +47,8 @@ class SlotMap:
             old = self._texts.pop(identity, EMPTY)
             self._texts[identity] = slot
             return old
-        self._make_room(1)
+        if self._int_count >= self._most:
+            self._make_room(1)
         replaced: int = insert(self._ints, identity, slot)
         self._int_count += replaced == EMPTY
         return replaced
@@ -106,6 +109,7 @@ class SlotMap:
             grown, np.ascontiguousarray(filled[:, 0]), np.ascontiguousarray(filled[:, 1]), np.empty(0, np.int64)
         )
         self._ints = grown
+        self._most = int(len(grown) * FULLEST) - 1
 
 
 def _empty_table(places: int) -> NDArray[np.int64]:

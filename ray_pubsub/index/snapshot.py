@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.contract import Hits, Segment, Source
+from ray_pubsub.engines.contract import Hits, Source
 from ray_pubsub.engines.gathering import gathered
+from ray_pubsub.index.blocks import Blocks
 from ray_pubsub.index.tail import TailView
 from ray_pubsub.kernels.hits import RESIDUAL, keep_visible
 from ray_pubsub.language.truth import truth
@@ -36,13 +37,14 @@ class Snapshot(NamedTuple):
     """Immutable but for `died`, `flags` and the tail's tables, which only change where this version does not look."""
 
     version: int
-    blocks: tuple[Segment, ...]
+    blocks: Blocks
     sealed: tuple[TailView, ...]
     """Tails that are full and wait to become blocks."""
     tail: TailView
     died: NDArray[np.int64]
     """Per slot the version that removed it."""
     flags: NDArray[np.uint8]
+    """Per slot: kernels/hits.py. REMOVED is set after `died`, and says to look there."""
     filtered: bool
     """Whether any slot was removed, has several clauses, or is residual: else matches need no second look."""
     residual: dict[int, Source]
@@ -54,7 +56,7 @@ class Snapshot(NamedTuple):
         return (*self.blocks, *self.sealed, self.tail)
 
     def match(self, events: EventBatch, vocabulary: Vocabulary, scratch: Scratch) -> Hits:
-        parts = [block.match(events) for block in self.blocks]
+        parts = self.blocks.match(events)
         parts += [tail.match(events, vocabulary) for tail in (*self.sealed, self.tail) if tail.clauses]
         hits = gathered(parts, events.size)
         if not self.filtered:

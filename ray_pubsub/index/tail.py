@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +19,11 @@ from ray_pubsub.language.pattern_test import pattern_test
 from ray_pubsub.language.truth import Event
 from ray_pubsub.language.value_set import ValueSet
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.values import Kind
 
 __all__ = ["TailView"]
+
+MOST_LAYOUTS = 1024
 
 SCANNED_PAIRS = 65_536
 """Beyond this many pairs of event and clause, a batch builds a block of the tail first: 5 ns a pair against 2 ms a block."""
@@ -51,16 +55,13 @@ class TailView:
             blocks = build_parts(self.table(), vocabulary, PivotBlock)
             return gathered([block.match(events) for block in blocks], events.size)
         cells = _cells_of(events, vocabulary)
-        kind = np.full(cells.attributes, ABSENT, dtype=np.uint8)
-        whole, rest = np.zeros(cells.attributes, dtype=np.int64), np.zeros(cells.attributes)
         offsets, out = np.zeros(events.size + 1, np.int64), np.empty(self.clauses * events.size, np.int64)
         verdicts = np.zeros((events.size, self.opaque), dtype=np.bool_)
         if self.opaque:
             for row, event in enumerate(events.rows()):
                 verdicts[row] = self._verdicts(event, vocabulary)
-        match_tail(
-            self.clauses, self.offsets, self.tests, self.owners, *cells[1:], verdicts, kind, whole, rest, offsets, out
-        )
+        scratch = SCRATCH.of(cells.attributes, self.clauses)
+        match_tail(self.clauses, self.offsets, self.tests, self.owners, *cells[1:], verdicts, *scratch, offsets, out)
         return Hits(offsets, out[: offsets[-1]])
 
     def _verdicts(self, event: Event, vocabulary: Vocabulary) -> NDArray[np.bool_]:
@@ -69,6 +70,27 @@ class TailView:
             attribute, allowed = self.sets[number]
             verdict[number] = _admits(allowed, event, vocabulary.attributes.texts[attribute])
         return verdict
+
+
+class _Scratch(threading.local):
+    """A thread's place for one event's values by attribute number, and for the clauses that are left; as the kernel wants and leaves it."""
+
+    def __init__(self) -> None:
+        self._arrays = _scratch_arrays(64, 1024)
+
+    def of(self, attributes: int, clauses: int) -> tuple[NDArray[Any], ...]:
+        known = self._arrays
+        if len(known[0]) < attributes or len(known[3]) < clauses:
+            known = self._arrays = _scratch_arrays(max(len(known[0]), 2 * attributes), max(len(known[3]), 2 * clauses))
+        return known
+
+
+def _scratch_arrays(attributes: int, clauses: int) -> tuple[NDArray[Any], ...]:
+    kind = np.full(attributes, ABSENT, dtype=np.uint8)
+    return kind, np.zeros(attributes, np.int64), np.zeros(attributes), np.empty(clauses + 1, np.int64)
+
+
+SCRATCH = _Scratch()
 
 
 class _Cells(NamedTuple):
@@ -87,8 +109,33 @@ def _cells_of(events: EventBatch, vocabulary: Vocabulary) -> _Cells:
     sizes = len(vocabulary.attributes), len(vocabulary.strings)
     known: tuple[Any, Any, _Cells] | None = events.plans.get("tail")
     if known is None or known[0] is not vocabulary or known[1] != sizes:
-        known = events.plans["tail"] = (vocabulary, sizes, _read_cells(events, vocabulary, sizes[0]))
+        one = events.size == 1 and len(events.cells().rows) == len(events.lanes)
+        cells = (_read_one if one else _read_cells)(events, vocabulary, sizes[0])
+        known = events.plans["tail"] = (vocabulary, sizes, cells)
     return known[2]
+
+
+def _read_one(events: EventBatch, vocabulary: Vocabulary, attributes: int) -> _Cells:
+    """A batch of one has its values in a row already; what is the same for all events of its layout is worked out once."""
+    layout = events.layout()
+    known: tuple[int, NDArray[np.int32], NDArray[np.uint8]] | None = vocabulary.layouts.get(layout)
+    if known is None or known[0] != attributes:
+        if len(vocabulary.layouts) >= MOST_LAYOUTS:
+            vocabulary.layouts.clear()
+        numbers = [vocabulary.attributes.find(name) for name, _ in layout]
+        attribute = np.array([number if number < attributes else -1 for number in numbers], dtype=np.int32)
+        known = (attributes, attribute, np.array([kind for _, kind in layout], dtype=np.uint8))
+        vocabulary.layouts[layout] = known
+    cells = events.cells()
+    whole = cells.whole
+    texts = [place for place, (_, kind) in enumerate(layout) if kind == Kind.STRING]
+    if texts:
+        whole = whole.copy()
+        for place in texts:
+            strings = events.lanes[place].strings
+            assert strings is not None
+            whole[place] = vocabulary.strings.find(strings[int(cells.whole[place])])
+    return _Cells(attributes, np.array([0, len(layout)]), known[1], known[2], whole, cells.rest)
 
 
 def _read_cells(events: EventBatch, vocabulary: Vocabulary, attributes: int) -> _Cells:
@@ -111,8 +158,6 @@ def _read_cells(events: EventBatch, vocabulary: Vocabulary, attributes: int) -> 
         return _Cells(attributes, np.zeros(events.size + 1, np.int64), *NO_CELLS)
     row = np.concatenate(rows)
     parts = [np.concatenate(part) for part in (attribute, kind, whole, rest)]
-    if events.size == 1:
-        return _Cells(attributes, np.array([0, len(row)]), *parts)  # type: ignore[arg-type]
     order = np.argsort(row, kind="stable")
     offsets = np.searchsorted(row[order], np.arange(events.size + 1))
     return _Cells(attributes, offsets, *[part[order] for part in parts])  # type: ignore[arg-type]

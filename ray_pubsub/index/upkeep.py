@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING
 
 from ray_pubsub.columns.decoding import join_tables
 from ray_pubsub.engines.contract import Segment
+from ray_pubsub.index.blocks import Blocks
+from ray_pubsub.index.dead_clauses import DeadClauses
 from ray_pubsub.index.snapshot import Snapshot
+from ray_pubsub.kernels.hits import REMOVED
 
 if TYPE_CHECKING:
     from ray_pubsub.index.live import LiveIndex
@@ -31,8 +34,11 @@ class Upkeep:
         self._index = index
         self.background = background
         self._removed = 0
+        self._dead = DeadClauses()
         self._blocks_seen = 0
         self._look_after = index.policy.removals_until_a_look(0)
+        self._look_at = self._look_after
+        """Blocks are looked at when so many were removed, ever."""
         self._one_at_a_time = threading.RLock()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
@@ -48,7 +54,7 @@ class Upkeep:
         if full:
             index.seal()
         blocks = len(snapshot.blocks)
-        if not full and blocks == self._blocks_seen and self._removed < self._look_after:
+        if not full and blocks == self._blocks_seen and self._removed < self._look_at:
             return
         self._blocks_seen = blocks
         if not self.background:
@@ -62,13 +68,15 @@ class Upkeep:
     def run(self) -> None:
         """Everything there is to do now."""
         with self._one_at_a_time:
-            self._removed = 0
+            removed = self._removed
+            self._look_at = removed + self._look_after
             while self._index.snapshot.sealed and not self._abandoned:
                 self._build_sealed()
             while not self._abandoned and (chosen := self._index.policy.choose(*self._sizes())):
                 self._merge([self._index.snapshot.blocks[number] for number in chosen])
             clauses = sum(map(len, self._index.snapshot.blocks))
             self._look_after = self._index.policy.removals_until_a_look(clauses)
+            self._look_at = removed + self._look_after
             self._blocks_seen = len(self._index.snapshot.blocks)
 
     def merge_all(self) -> None:
@@ -127,17 +135,16 @@ class Upkeep:
 
     def _sizes(self) -> tuple[list[int], list[int]]:
         snapshot = self._index.snapshot
-        if not snapshot.filtered:
-            return [len(block) for block in snapshot.blocks], [0] * len(snapshot.blocks)
-        dead = [int((snapshot.died[block.owners] <= snapshot.version).sum()) for block in snapshot.blocks]
-        return [len(block) for block in snapshot.blocks], dead
+        return [len(block) for block in snapshot.blocks], self._dead.of(snapshot, self._removed)
 
     def _build_sealed(self) -> None:
         tail = self._index.snapshot.sealed[0]
         built = self._index.build(tail.table())
         with self._index.writing:
             snapshot = self._index.snapshot
-            self._index.snapshot = snapshot._replace(blocks=(*snapshot.blocks, *built), sealed=snapshot.sealed[1:])
+            self._index.snapshot = snapshot._replace(
+                blocks=Blocks((*snapshot.blocks, *built)), sealed=snapshot.sealed[1:]
+            )
             self._progress.notify_all()
 
     def _merge(self, blocks: list[Segment]) -> None:
@@ -152,13 +159,14 @@ class Upkeep:
             now = index.snapshot
             others = tuple(block for block in now.blocks if id(block) not in gone)
             residual = {slot: source for slot, source in now.residual.items() if now.died[slot] > now.version}
-            now = now._replace(blocks=(*merged, *others), residual=residual)
-            index.snapshot = now._replace(filtered=_needs_a_look(now))
+            now = now._replace(blocks=Blocks((*merged, *others)), residual=residual)
+            filtered = now.filtered and (self._dead.known_in(now) or _needs_a_look(now))
+            index.snapshot = now._replace(filtered=filtered)
 
 
 def _needs_a_look(snapshot: Snapshot) -> bool:
     """Whether a clause is of a removed slot, or of a slot that has flags."""
-    seen = snapshot.died <= snapshot.version
-    return bool((snapshot.flags[~seen] != 0).any()) or any(
-        seen[part.owners[: len(part)]].any() for part in snapshot.parts
+    flags = snapshot.flags
+    return bool(((flags > 0) & (flags < REMOVED)).any()) or any(
+        (flags[part.owners[: len(part)]] & REMOVED).any() for part in reversed(snapshot.parts)
     )

@@ -19,8 +19,9 @@ __all__ = [
     "BLOCK_BITS",
     "block_of",
     "contains_cells",
-    "contains_hash",
+    "early_places",
     "fill_of",
+    "has_all",
     "insert_cells",
     "rate_of_bits",
     "remove_cells",
@@ -30,6 +31,8 @@ __all__ = [
 
 BLOCK_BITS = 512
 STICKY = 15
+EARLY = 4
+"""Probes of a lookup that are asked together."""
 LOW_HALF = np.uint64(0xFFFFFFFF)
 TO_PLACE = np.uint64(32 - 9)  # the upper 9 of 32 bits: a place in the block
 STEP = np.uint64(0x9E3779B9)
@@ -52,12 +55,44 @@ def block_of(hashed, start, size):
 
 
 @inlined
-def contains_hash(hashed, block, probes, bits):
-    """Whether all the key's positions are set."""
-    place, step = hashed & LOW_HALF, hashed >> np.uint64(32)
-    for probe in range(probes):
-        position = block + (place >> TO_PLACE)
-        if not (bits[position >> np.uint64(6)] >> (position & np.uint64(63))) & np.uint64(1):
+def early_places(hashed, probes):
+    """The places in its block of a key's first EARLY probes (repeated if there are not as many), the same in every level's filter; then
+    the place and step of the probe after them."""
+    first, step = hashed & LOW_HALF, hashed >> np.uint64(32)
+    second = (first + step) & LOW_HALF
+    step = (step + STEP) & LOW_HALF
+    third = (second + step) & LOW_HALF
+    step = (step + np.uint64(2) * STEP) & LOW_HALF
+    fourth = (third + step) & LOW_HALF
+    step = (step + np.uint64(3) * STEP) & LOW_HALF
+    place = (fourth + step) & LOW_HALF
+    step = (step + np.uint64(4) * STEP) & LOW_HALF
+    if probes < EARLY:
+        second = second if probes > 1 else first
+        third = third if probes > 2 else first
+        fourth = first
+    return first >> TO_PLACE, second >> TO_PLACE, third >> TO_PLACE, fourth >> TO_PLACE, place, step
+
+
+@inlined
+def _word_from(position, bits):
+    """The word that has the position, shifted so that its bit is the lowest."""
+    return bits[position >> np.uint64(6)] >> (position & np.uint64(63))
+
+
+@inlined
+def has_all(block, first, second, third, fourth, place, step, probes, bits):
+    """Whether all positions of a key are set, given what `early_places` says of it.
+
+    In a filter as full as it should be, every other probe of a key that is not there fails: a branch after each would be mispredicted
+    every other time, and cost more than the probes. So the first four are one branch, which nearly always goes the same way.
+    """
+    early = _word_from(block + first, bits) & _word_from(block + second, bits)
+    early &= _word_from(block + third, bits) & _word_from(block + fourth, bits)
+    if not early & np.uint64(1):
+        return False
+    for probe in range(EARLY, probes):
+        if not _word_from(block + (place >> TO_PLACE), bits) & np.uint64(1):
             return False
         place = (place + step) & LOW_HALF
         step = (step + np.uint64(probe + 1) * STEP) & LOW_HALF
@@ -109,7 +144,9 @@ def contains_cells(cells, salt, start, size, probes, bits, found):
     """found[i]: whether the filter has the signature of cell i."""
     for number in range(len(cells)):
         hashed = signature_hash(cells[number], salt)
-        found[number] = contains_hash(hashed, block_of(hashed, start, size), probes, bits)
+        first, second, third, fourth, place, step = early_places(hashed, probes)
+        block = block_of(hashed, start, size)
+        found[number] = has_all(block, first, second, third, fourth, place, step, probes, bits)
 
 
 @inlined

@@ -239,15 +239,18 @@ def match_pipeline(
     first_event, first_planned, event_offsets, event_column, event_code, order, exclusive, grid, lows, highs, caches, omega, rows,
     block, codes, alive, spare, survivors, offsets, out,
 ):  # fmt: skip
-    """Algorithm 3 for the planned events from `first_event` on, until `out` is full: returns the next event and the room it needs more.
+    """Algorithm 3 for the planned events from `first_event` on, until `out` is full: returns the next event, the room it needs more, the steps
+    of the exclusive method, and how many of them began at a cache.
 
     Event e of the batch has the plan e - first_planned: its first exclusive[…] attributes in order[…] by the exclusive method, the rest by
     the inclusive one, clause by clause. `codes` is zero, and is left so; `alive` and `spare` have a bit for each clause of a block."""
     count = len(rows.offsets) - 1
     columns = len(grid.shift)
     filled = offsets[first_event]
+    taken, cached = 0, 0
     for event in range(first_event, first_planned + len(exclusive)):
         plan = event - first_planned
+        taken_before, cached_before = taken, cached
         for cell in range(event_offsets[event], event_offsets[event + 1]):
             codes[event_column[cell]] = event_code[cell]
         short = 0
@@ -256,10 +259,12 @@ def match_pipeline(
             words = all_on(size, alive)
             place = start // block
             stride = cache_stride(size, omega)
+            taken += exclusive[plan]
             for step in range(exclusive[plan]):
                 column = order[plan, step]
                 if exclude(column, codes[column], place, stride, words, grid, lows, highs, caches, alive, spare):
                     alive, spare = spare, alive
+                    cached += 1
             found = 0
             for word in range(words):
                 left = alive[word]
@@ -279,9 +284,9 @@ def match_pipeline(
         for cell in range(event_offsets[event], event_offsets[event + 1]):
             codes[event_column[cell]] = 0
         if short:
-            return event, short
+            return event, short, taken_before, cached_before  # this event begins anew
         offsets[event + 1] = filled
-    return first_planned + len(exclusive), 0
+    return first_planned + len(exclusive), 0, taken, cached
 
 
 @compiled

@@ -32,26 +32,14 @@ SLOTS = 4096
 BINS = 32
 
 
-@compiled
-def quantile_edges(low, high, step):
-    """Per column the quantiles of every `step`-th clause's bounds."""
-    columns, count = low.shape
-    edges = np.zeros((columns, EDGES), np.int32)
-    values = np.empty(2 * (count // step + 1), np.int32)
-    for column in range(columns):
-        found = 0
-        for clause in range(0, count, step):
-            if low[column, clause] > FREE_LOW + 1:
-                values[found] = low[column, clause]
-                found += 1
-            if high[column, clause] < FREE_HIGH:
-                values[found] = high[column, clause]
-                found += 1
-        if found:
-            values[:found].sort()
-            for edge in range(EDGES):
-                edges[column, edge] = values[(found * (edge + 1)) // (EDGES + 1)]
-    return edges
+def quantile_edges(low: NDArray[np.int32], high: NDArray[np.int32], step: int) -> NDArray[np.int32]:
+    """Per column the quantiles of every `step`-th clause's bounds. Sorted by numpy: by numba it was a third of building a small block."""
+    lows, highs = low[:, ::step], high[:, ::step]
+    values = np.concatenate([np.where(lows > FREE_LOW + 1, lows, FREE_HIGH), highs], axis=1)
+    values.sort(axis=1)
+    found = np.count_nonzero(values != FREE_HIGH, axis=1)
+    places = found[:, None] * np.arange(1, EDGES + 1) // (EDGES + 1)
+    return np.where(found[:, None] > 0, np.take_along_axis(values, places, axis=1), 0).astype(np.int32)
 
 
 def least_of_codes(edges: NDArray[np.int32]) -> NDArray[np.int32]:

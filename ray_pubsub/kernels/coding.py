@@ -10,22 +10,26 @@ import numpy as np
 
 from ray_pubsub.kernels.compiled import compiled, inlined
 
-__all__ = ["bound_codes", "encode_each", "encode_lanes", "operand_ranges"]
+__all__ = [
+    "RANKED",
+    "attribute_uses",
+    "bound_codes",
+    "direct_offset",
+    "encode_each",
+    "encode_lanes",
+    "operand_ranges",
+    "ranked_offset",
+]
 
 NO_BOUND = 2
+RANKED = np.int64(-(2**63))
+"""In `least`: the track's operands are in memory."""
 
 
-@inlined
-def _code(whole, rest, base, count, least, start, operand_whole, operand_rest):
-    if least != np.iinfo(np.int64).min:  # direct
-        if whole < least or (whole == least and rest < 0):
-            return base
-        if whole > least + (count - 1):  # the largest operand; a difference of the two could overflow
-            return base + 2 * count
-        offset = 2 * (whole - least) + 1
-        if rest > 0:
-            return base + offset + 1
-        return base + offset - (1 if rest < 0 else 0)
+# Handing an array on to another function takes and gives back a reference to it, atomically: 36 ns a code where arrays went along, 3 where
+# only numbers do.
+@compiled
+def ranked_offset(whole, rest, count, start, operand_whole, operand_rest):
     low, high = start, start + count
     while low < high:
         middle = (low + high) >> 1
@@ -35,7 +39,16 @@ def _code(whole, rest, base, count, least, start, operand_whole, operand_rest):
         else:
             high = middle
     found = low < start + count and operand_whole[low] == whole and operand_rest[low] == rest
-    return base + 2 * (low - start) + (1 if found else 0)
+    return 2 * (low - start) + (1 if found else 0)
+
+
+@inlined
+def direct_offset(whole, rest, count, least):
+    if whole < least or (whole == least and rest < 0):
+        return np.int64(0)
+    if whole > least + (count - 1):  # the largest operand; a difference of the two could overflow
+        return 2 * count
+    return 2 * (whole - least) + 1 + np.int64(rest > 0) - np.int64(rest < 0)
 
 
 @compiled
@@ -46,16 +59,13 @@ def encode_lanes(lane_track, lane_offsets, whole, rest, base, count, least, star
         if number < 0:
             continue
         for place in range(lane_offsets[lane], lane_offsets[lane + 1]):
-            codes[place] = _code(
-                whole[place],
-                rest[place],
-                base[number],
-                count[number],
-                least[number],
-                start[number],
-                operand_whole,
-                operand_rest,
-            )
+            if least[number] != RANKED:
+                offset = direct_offset(whole[place], rest[place], count[number], least[number])
+            else:
+                offset = ranked_offset(
+                    whole[place], rest[place], count[number], start[number], operand_whole, operand_rest
+                )
+            codes[place] = base[number] + offset
 
 
 @compiled
@@ -63,16 +73,23 @@ def encode_each(track, whole, rest, base, count, least, start, operand_whole, op
     """`encode_lanes` where every value has a track of its own."""
     for place in range(len(track)):
         number = track[place]
-        codes[place] = _code(
-            whole[place],
-            rest[place],
-            base[number],
-            count[number],
-            least[number],
-            start[number],
-            operand_whole,
-            operand_rest,
-        )
+        if least[number] != RANKED:
+            offset = direct_offset(whole[place], rest[place], count[number], least[number])
+        else:
+            offset = ranked_offset(whole[place], rest[place], count[number], start[number], operand_whole, operand_rest)
+        codes[place] = base[number] + offset
+
+
+@compiled
+def attribute_uses(attribute):
+    """How many tests each attribute has, up to the largest number there is: numpy's bincount widens all of them to 64 bits first."""
+    largest = np.int64(-1)
+    for test in range(len(attribute)):
+        largest = max(largest, np.int64(attribute[test]))
+    uses = np.zeros(largest + 1, np.int64)
+    for test in range(len(attribute)):
+        uses[attribute[test]] += 1
+    return uses
 
 
 @compiled
@@ -94,15 +111,9 @@ def bound_codes(track, side, whole, rest, base, count, least, start, operand_who
         number = track[test]
         if side[test] == NO_BOUND:
             codes[test] = base[number] + (2 * count[number] if upper else 0)
+            continue
+        if least[number] != RANKED:
+            offset = direct_offset(whole[test], rest[test], count[number], least[number])
         else:
-            code = _code(
-                whole[test],
-                rest[test],
-                base[number],
-                count[number],
-                least[number],
-                start[number],
-                operand_whole,
-                operand_rest,
-            )
-            codes[test] = code + side[test] - (1 if upper else 0)
+            offset = ranked_offset(whole[test], rest[test], count[number], start[number], operand_whole, operand_rest)
+        codes[test] = base[number] + offset + side[test] - (1 if upper else 0)

@@ -7,6 +7,8 @@ from typing import Any
 
 from numba import njit
 
+from ray_pubsub.kernels.compiling_once import compile_once
+
 __all__ = ["compiled", "inlined"]
 
 Function = Callable[..., Any]
@@ -14,11 +16,9 @@ Function = Callable[..., Any]
 
 def compiled(function: Function) -> Function:
     """A kernel: releases the GIL, so that readers run beside a writer, and is kept on disk between processes."""
-    kernel: Function = njit(nogil=True, cache=True, error_model="numpy")(function)
-    return kernel
+    return compile_once(njit(nogil=True, cache=True, error_model="numpy")(function))
 
 
 def inlined(function: Function) -> Function:
     """A piece of a kernel."""
-    piece: Function = njit(nogil=True, cache=True, error_model="numpy", inline="always")(function)
-    return piece
+    return compile_once(njit(nogil=True, cache=True, error_model="numpy", inline="always")(function))

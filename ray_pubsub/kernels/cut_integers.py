@@ -14,12 +14,11 @@ QUOTE, DOUBLE_QUOTE, BACKTICK, DOT, DOLLAR, UNDERSCORE = 0x27, 0x22, 0x60, 0x2E,
 
 
 @njit(cache=True, error_model="numpy")
-def cut_integers(text, skeleton, values):
-    """(bytes of the skeleton, integers), the first -1 if the text is not of ASCII letters, signs and integers of up to 18 digits that
-    stand alone: then it has strings, fractions or quoted names, and is cut with care (language/shapes.py).
+def cut_integers(text, length, skeleton, values):
+    """Of the first `length` bytes: (bytes of the skeleton, integers), the first -1 if the text is not of ASCII letters, signs and integers
+    of up to 18 digits that stand alone: then it has strings, fractions or quoted names, and is cut with care (language/shapes.py).
 
     An integer starts where the byte before is no part of a name or number, exactly as in the grammar's lexer."""
-    length = len(text)
     written = 0
     found = 0
     place = 0

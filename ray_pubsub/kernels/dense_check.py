@@ -123,25 +123,22 @@ def _compare_few_bytes(rows, stride, key_at, used, doubtful, candidates, count, 
 
 
 @compiled
-def _ask_bound(clauses, candidate, lanes, place, parts):
-    lane = np.int64(0)
-    for part in range(parts):
-        equal = lanes[place * parts + part]
-        lane = part * 32 + np.int64(trailing_zeros(equal)) if equal != NONE else lane
-    width = clauses.exact_bytes // (2 * clauses.columns)
-    prefetch_address(clauses.exact + candidate * clauses.exact_bytes + lane * width)
-
-
-@compiled
 def _compare_bounds(clauses, rest, parts, candidates, count, lanes, out, filled):
-    """The exact bounds of the lanes whose bytes are equal, nearly always one. `rest`: of the event, per lane, negative in high lanes."""
+    """The exact bounds of the lanes whose bytes are equal, nearly always one. `rest`: of the event, per lane, negative in high lanes.
+
+    What asks ahead stands within the loop: handing an array on to a function counts its references, atomically, for every candidate."""
     columns = clauses.columns
     width = clauses.exact_bytes // (2 * columns)
-    for place in range(min(AHEAD, count)):
-        _ask_bound(clauses, candidates[place], lanes, place, parts)
-    for place in range(count):
-        ahead = min(place + AHEAD, count - 1)
-        _ask_bound(clauses, candidates[ahead], lanes, ahead, parts)
+    for place in range(-AHEAD, count):
+        ahead = place + AHEAD
+        if ahead < count:
+            lane = np.int64(0)
+            for part in range(parts):
+                equal = lanes[ahead * parts + part]
+                lane = part * 32 + np.int64(trailing_zeros(equal)) if equal != NONE else lane
+            prefetch_address(clauses.exact + candidates[ahead] * clauses.exact_bytes + lane * width)
+        if place < 0:
+            continue
         candidate = candidates[place]
         exact = clauses.exact + candidate * clauses.exact_bytes
         holds = True

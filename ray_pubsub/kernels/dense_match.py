@@ -18,7 +18,7 @@ from ray_pubsub.kernels.compiled import compiled
 from ray_pubsub.kernels.dense_check import check_candidates
 from ray_pubsub.kernels.intrinsics import count_ones, line_and, line_and_all, line_fill, prefetch_address
 
-__all__ = ["columns_worth", "match_dense"]
+__all__ = ["columns_worth", "match_dense", "match_dense_event"]
 
 ZERO, BYTE = np.uint64(0), np.uint64(255)
 AHEAD = 8  # lines whose columns are asked for ahead
@@ -127,35 +127,48 @@ def _and_lines(bitmaps, bitmap_at, worth, live, lines, count, bits):
 
 
 @compiled
+def match_dense_event(
+    event, edges, least, bucket, group, rate, clauses, live, lines, bits, places, out, filled
+):  # fmt: skip
+    """What the clauses that match the event (a code per column, FREE_LOW where it has none) carry, from out[filled] on. Returns `out`,
+    which may have had to grow, and the new fill."""
+    columns = edges.shape[0]
+    event_code = np.empty(columns, np.int64)
+    outer_at = np.empty(columns, np.int64)
+    bitmap_at = np.empty(columns, np.int64)
+    share = np.empty(columns, np.float64)
+    rest = np.empty(2 * columns, np.int64)
+    _code_event(
+        event, edges, least, bucket, group, rate, clauses.bitmap_bytes, clauses.outer_bytes,
+        event_code, outer_at, bitmap_at, share, rest,
+    )  # fmt: skip
+    count, words = _live_lines(clauses.outer, outer_at, clauses.outer_bytes, live, lines)
+    if count:
+        worth = columns_worth(words, count, share)
+        count, candidates = _and_lines(clauses.bitmaps, bitmap_at, worth, live, lines, count, bits)
+        if filled + candidates >= len(out):  # one more: what is written before it is known to match
+            grown = np.empty(max(filled + candidates + 1, 2 * filled), np.int64)
+            grown[:filled] = out[:filled]
+            out = grown
+        filled = check_candidates(event_code, rest, clauses, lines, count, bits, places, out, filled)
+    return out, filled
+
+
+@compiled
 def match_dense(
     offsets, column, code, edges, least, bucket, group, rate, clauses, live, lines, bits, places, out_offsets
 ):
     """What the clauses that match carry (kernels/bitmaps.py, build_rows), event by event; their `out_offsets` come zeroed."""
     columns = edges.shape[0]
     event = np.empty(columns, np.int32)
-    event_code = np.empty(columns, np.int64)
-    outer_at = np.empty(columns, np.int64)
-    bitmap_at = np.empty(columns, np.int64)
-    share = np.empty(columns, np.float64)
-    rest = np.empty(2 * columns, np.int64)
     out = np.empty(0, np.int64)
     filled = 0
     for number in range(len(offsets) - 1):
         event[:] = FREE_LOW
         for cell in range(offsets[number], offsets[number + 1]):
             event[column[cell]] = code[cell]
-        _code_event(
-            event, edges, least, bucket, group, rate, clauses.bitmap_bytes, clauses.outer_bytes,
-            event_code, outer_at, bitmap_at, share, rest,
-        )  # fmt: skip
-        count, words = _live_lines(clauses.outer, outer_at, clauses.outer_bytes, live, lines)
-        if count:
-            worth = columns_worth(words, count, share)
-            count, candidates = _and_lines(clauses.bitmaps, bitmap_at, worth, live, lines, count, bits)
-            if filled + candidates >= len(out):  # one more: what is written before it is known to match
-                grown = np.empty(max(filled + candidates + 1, 2 * filled), np.int64)
-                grown[:filled] = out[:filled]
-                out = grown
-            filled = check_candidates(event_code, rest, clauses, lines, count, bits, places, out, filled)
+        out, filled = match_dense_event(
+            event, edges, least, bucket, group, rate, clauses, live, lines, bits, places, out, filled
+        )
         out_offsets[number + 1] = filled
     return out[:filled]

@@ -24,6 +24,9 @@ __all__ = [
     "or_rows_128",
     "or_rows_256",
     "or_rows_512",
+    "pointer_float64",
+    "pointer_int32",
+    "pointer_int64",
     "prefetch",
     "prefetch_address",
 ]
@@ -186,6 +189,22 @@ def load_uint16(typing_context, address):
         return builder.zext(builder.load(_at(builder, arguments[0], ir.IntType(16)), align=1), INT64)
 
     return types.int64(types.int64), generate
+
+
+def _pointer(kind, number):
+    @intrinsic
+    def pointer(typing_context, address):
+        def generate(context, builder, signature, arguments):
+            return _at(builder, arguments[0], number)
+
+        return types.CPointer(kind)(types.int64), generate
+
+    return pointer
+
+
+pointer_int32, pointer_int64 = _pointer(types.int32, INT32), _pointer(types.int64, INT64)
+pointer_float64 = _pointer(types.float64, ir.DoubleType())
+"""An address as a pointer, of which numba.carray makes an array. Whoever gives the address keeps the memory alive."""
 
 
 def _and_rows(width):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ray_pubsub.kernels.bloom import block_of, contains_hash, signature_hash
+from ray_pubsub.kernels.bloom import block_of, early_places, has_all, signature_hash
 from ray_pubsub.kernels.compiled import compiled, inlined
 from ray_pubsub.kernels.intrinsics import prefetch
 
@@ -187,6 +187,7 @@ def determine(
     levels = len(filter_size)
     entries = len(cache_epoch)
     hits = 0
+    fewest_probes = probes.min() if levels else 0
     slots = np.empty(CHUNK, np.int64)
     open_rows = np.empty(CHUNK, np.int64)
     hashes = np.empty(CHUNK, np.uint64)
@@ -228,6 +229,7 @@ def determine(
                 if hashed == NO_HASH:
                     continue
                 mask = masks[open_rows[place]]
+                first, second, third, fourth, later, step = early_places(hashed, fewest_probes)
                 for level in range(levels - 1, -1, -1):
                     if mask >> np.uint64(level):  # this level, or with `highest_only` a higher one
                         if highest_only:
@@ -237,7 +239,7 @@ def determine(
                     if not occupied[vector, level]:
                         continue
                     block = block_of(hashed, filter_start[level], filter_size[level])
-                    if contains_hash(hashed, block, probes[level], bits):
+                    if has_all(block, first, second, third, fourth, later, step, probes[level], bits):
                         mask = (np.uint64(0) if highest_only else mask) | np.uint64(1) << np.uint64(level)
                 masks[open_rows[place]] = mask
         if entries:

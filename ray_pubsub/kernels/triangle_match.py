@@ -188,17 +188,18 @@ def match_triangles(
 ):  # fmt: skip
     """Numbers of the matching clauses, block by block and for each block event by event: a block's bit sets then stay in the cache. Step
     s is block s // events and event first_event + s % events; its numbers are out[ends[s]:ends[s + 1]]. Starts with `first_step`; returns
-    the first step that may no longer fit `out`.
+    the first step that may no longer fit `out`, how often a column was partitioned, and how often that began at a cache.
 
     `values` and `present` are zero (but for the last of `present`, the lead of clauses that need none), and are left so."""
     count = len(order)
     steps = (len(block_triangles) - 1) * events
+    taken, cached = 0, 0
     for step in range(first_step, steps):
         part, event = step // events, first_event + step % events
         first, last = part * block, min(count, (part + 1) * block)
         filled = ends[step]
         if filled + last - first + 1 > len(out):
-            return step
+            return step, taken, cached
         for cell in range(event_offsets[event], event_offsets[event + 1]):
             values[event_column[cell]] = event_code[cell]
             present[event_column[cell]] = event_code[cell] > 0
@@ -228,6 +229,8 @@ def match_triangles(
                 first_cell[triangle], row_cells, row_number, high, column_cells, column_number, low,
             )  # fmt: skip
             old_bits, new_bits = new_bits, old_bits
+            taken += 1
+            cached += 0 < start_edge[row] < cells[triangle]  # at its ends, and where it is FULL, a bit set says nothing
             done += 1
             left = _count(old_bits)
         if left > 0:
@@ -240,7 +243,7 @@ def match_triangles(
             values[event_column[cell]] = 0
             present[event_column[cell]] = 0
         ends[step + 1] = filled
-    return steps
+    return steps, taken, cached
 
 
 @compiled

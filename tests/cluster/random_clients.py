@@ -87,7 +87,9 @@ class Client:
                 low = chance.choice((None, chance.randint(-3, 3)))
                 high = chance.choice((None, chance.randint(-3, 3)))
                 closed = {"low_closed": chance.random() < 0.5, "high_closed": chance.random() < 0.5}
-                rows.append({"id": identity, "attribute": f"{self.name}.{attribute}", "low": low, "high": high, **closed})
+                rows.append(
+                    {"id": identity, "attribute": f"{self.name}.{attribute}", "low": low, "high": high, **closed}
+                )
         table = interval_table(rows)
         server.subscribe_many(table, subscriber=self.name)
         index.add_predicates(table)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ PROGRAM = f"import runpy; runpy.run_path({str(Path(__file__).with_name('random_c
 
 
 @pytest.fixture(scope="module")
-def clients(server: Server, tmp_path_factory: pytest.TempPathFactory) -> list[Client]:
+def clients(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Client]]:
     """Two threads of this process and another process, all at once. Each has compared all its publications."""
     elsewhere = begin(PROGRAM, "shared", "cy", 9200, 3, STEPS, folder=tmp_path_factory.mktemp("client"))
     here = [Client("cw", 9000, 1), Client("cx", 9100, 2)]
@@ -31,10 +33,15 @@ def clients(server: Server, tmp_path_factory: pytest.TempPathFactory) -> list[Cl
                 running.result()
     finally:
         (told,) = finish(elsewhere)
-    known = {name: {identity: value for identity, value in told[name]} for name in ("texts", "tables")}
+    known = {name: dict(told[name]) for name in ("texts", "tables")}
     rules = {identity: tuple(rule) for identity, rule in told["rules"]}
     delivered = [tuple(each) for each in told["delivered"]]
-    return [*here, Client("cy", 9200, 3, known["texts"], known["tables"], rules, delivered)]
+    everybody = [*here, Client("cy", 9200, 3, known["texts"], known["tables"], rules, delivered)]
+    yield everybody
+    for client in everybody:  # some of it would match the events of other tests
+        server.unsubscribe_many([*client.texts, *client.tables])
+        for rule in client.rules:
+            server.unprioritize(rule)
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +118,31 @@ def test_moving_subscriptions_changes_nothing(
     ]
     sizes = server.stats().registry["sizes"]
     assert sizes == [shard["subscriptions"] for shard in server.stats().shards]
+
+
+def test_new_subscribers_come_while_others_publish(server: Server) -> None:
+    """A shard may know of one before the coordinator does; a publication then waits for the name."""
+    stop = threading.Event()
+    seen: list[list[str]] = []
+
+    def published() -> list[str]:
+        return sorted(name for name in server.publish({"newcomers.x": 1}).subscribers if name.startswith("newcomer"))
+
+    def publish() -> None:
+        while not stop.is_set():
+            seen.append(published())
+
+    with ThreadPoolExecutor(2) as pool:
+        publishing = [pool.submit(publish) for _ in range(2)]
+        try:
+            for number in range(30):
+                server.subscribe(f"newcomer-{number:02}", "newcomers.x = 1", id=f"newcomer-{number}")
+        finally:
+            stop.set()
+        for each in publishing:
+            each.result()
+    everybody = [f"newcomer-{number:02}" for number in range(30)]
+    assert all(names == everybody[: len(names)] for names in seen)
+    assert published() == everybody
+    delivered = sum(len(polled) for name in everybody if (polled := server.poll(name, limit=10_000)))
+    assert delivered == sum(map(len, seen)) + len(everybody)

@@ -116,7 +116,7 @@ def test_stopped_is_gone_and_a_new_one_is_empty(server: Server, tmp_path: Path) 
         first.subscribe_many(interval_table(), subscriber="kept")
         first.prioritize("kept", "b", "kept.x = 2")
         first.publish({"kept.x": 2, "id": "e"}, event_id="id")
-        with pytest.raises(StoreError, match="in use|used"):
+        with pytest.raises(StoreError, match=r"in use|used"):
             ray_pubsub.start(1, tmp_path, "other")
     with ray_pubsub.start(2, tmp_path, "folder") as again:
         assert again.settings.levels == ("a", "b") and again.settings.shards == 2
@@ -192,10 +192,9 @@ def test_numbers_of_all_processes(server: Server) -> None:
     before = server.stats()
     server.publish([{"counted.x": 1}] * 10)
     after = server.stats()
-    assert after.unavailable == []
+    assert not after.unavailable
     assert after.coordinators[0]["events"] - before.coordinators[0]["events"] == 10
     assert after.coordinators[0]["matches"] - before.coordinators[0]["matches"] == 10
     assert sum(each["events"] for each in after.shards) - sum(each["events"] for each in before.shards) >= 10
-    assert {each.subscriber: each for each in after.mailboxes}["counted"].waiting == 10
     assert len({each["pid"] for each in [after.registry, *after.shards, *after.coordinators]}) == 4
     assert "Server('shared'" in repr(server)

@@ -1,4 +1,4 @@
-"""Subscribing: replaced in one step, in bulk or one by one, as text or as intervals; what is wrong is told by position and changes nothing."""
+"""Subscribing: one by one or in bulk, as text or as intervals, replaced in one step; what is wrong is told by position, and that is all."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def test_a_subscription_is_added_replaced_and_removed(server: Server) -> None:
 
 def test_intervals_and_texts_replace_each_other(server: Server) -> None:
     def table(low: int) -> pa.Table:
-        return pa.table({"id": ["swap-1", "swap-2"], "attribute": ["swap.x"] * 2, "low": [low, low], "high": [low, low]})
+        return pa.table(
+            {"id": ["swap-1", "swap-2"], "attribute": ["swap.x"] * 2, "low": [low, low], "high": [low, low]}
+        )
 
     def matching(x: int) -> list[str]:
         return sorted(server.publish({"swap.x": x}, deliver=False)[0])
@@ -154,7 +156,10 @@ def test_a_bad_subscription_is_refused(server: Server, arguments: tuple[Any, ...
         (lambda server: server.subscribe_many(5), TableError),
         (lambda server: server.subscribe_many(pa.table({"id": [1]})), TableError),
         (lambda server: server.subscribe_many(pa.table({"id": [1], "expression": ["x = 1"]})), TableError),
-        (lambda server: server.subscribe_many(pa.table({"id": [1], "expression": ["x = 1"]}), subscriber=5), SettingError),
+        (
+            lambda server: server.subscribe_many(pa.table({"id": [1], "expression": ["x = 1"]}), subscriber=5),
+            SettingError,
+        ),
         (lambda server: server.subscribe_many(intervals(attribute=[None]), subscriber="x"), TableError),
         (lambda server: server.subscribe_many(intervals(), subscriber=5), SettingError),
         (lambda server: server.subscribe_many(intervals()), TableError),

@@ -7,6 +7,8 @@ attribute, removals, seals, merges, compaction. A second index shares the batche
 from __future__ import annotations
 
 import random
+from functools import cache
+from typing import NamedTuple
 
 import pytest
 
@@ -35,51 +37,64 @@ def event(turns: random.Random) -> dict[str, object]:
     return {name: turns.choice(values)() for name in ("a0", "a1", "a2", "a3", "a4", "a5", "b") if turns.random() < 0.8}
 
 
-def merge(index: MatchIndex) -> None:
-    index._books.engine.upkeep.merge_all()
+class Step(NamedTuple):
+    change: str
+    ids: list[str | int]
+    texts: list[str]
+    matches: list[list[str | int]]
+    """Of each event, afterwards."""
+
+
+def take(change: str, index: MatchIndex, other: MatchIndex, ids: list[str | int], texts: list[str]) -> None:
+    if change == "remove":
+        index.remove_many(ids)
+    elif change == "merge":
+        index._books.engine.upkeep.merge_all()
+    else:
+        (other if change == "add to the other" else index).add_many(ids, texts, atomic=True)
+
+
+CHANGES: list[tuple[str, float]] = [
+    ("add", 40), ("add to the other", 30), ("add", 1100), ("remove", 0.3), ("merge", 0), ("add", 5), ("remove", 0.9),
+    ("add to the other", 1100), ("merge", 0), ("add", 300),
+]  # fmt: skip
+
+
+@cache
+def history() -> tuple[list[dict[str, object]], list[Step]]:
+    """Events and changes, with the oracle's answers, which are the same for every engine."""
+    turns, scan = random.Random(11), MatchIndex("scan")
+    events = [event(turns) for _ in range(200)]
+    steps, following = [], 0
+    for change, amount in CHANGES:
+        ids: list[str | int] = []
+        texts: list[str] = []
+        if change == "remove":
+            ids = [identity for identity in scan if turns.random() < amount]
+        elif change != "merge":
+            ids, texts = (
+                [following + number for number in range(int(amount))],
+                [text(turns) for _ in range(int(amount))],
+            )
+            following += len(ids)
+        if change in ("add", "remove"):
+            take(change, scan, scan, ids, texts)
+        steps.append(Step(change, ids, texts, [sorted(found) for found in scan.match_many(events)]))
+    return events, steps
 
 
 @pytest.mark.parametrize("engine", INDEXED)
 def test_the_same_batches_while_the_index_changes(engine: str) -> None:
-    turns = random.Random(11)
-    events = [event(turns) for _ in range(200)]
-    batches = [read_events(events), *[read_events([each]) for each in events[:12]]]
-    index, other, scan = MatchIndex(engine), MatchIndex(engine), MatchIndex("scan")
-    following = 0
-
-    def add(count: int) -> None:
-        nonlocal following
-        ids, texts = range(following, following + count), [text(turns) for _ in range(count)]
-        following += count
-        for each in (index, scan):
-            each.add_many(ids, texts, atomic=True)
-
-    def remove(part: float) -> None:
-        gone = [identity for identity in scan if turns.random() < part]
-        for each in (index, scan):
-            each.remove_many(gone)
-
-    def check() -> None:
-        for batch in batches:
-            expected = [sorted(found) for found in scan.match_many(batch)]
-            assert [sorted(found) for found in index.match_many(batch)] == expected
-            other.match_many(batch)
-
-    steps = [
-        lambda: add(40),
-        lambda: other.add_many(range(30), [text(turns) for _ in range(30)]),
-        lambda: add(1100),
-        lambda: remove(0.3),
-        lambda: merge(index),
-        lambda: add(5),
-        lambda: remove(0.9),
-        lambda: other.add_many(range(1100), [text(turns) for _ in range(1100)]),
-        lambda: merge(index),
-        lambda: add(300),
-    ]
+    events, steps = history()
+    singles = 12
+    batches = [read_events(events), *[read_events([each]) for each in events[:singles]]]
+    index, other = MatchIndex(engine), MatchIndex(engine)
     for step in steps:
-        step()
-        check()
+        take(step.change, index, other, step.ids, step.texts)
+        expected = [step.matches, *[[each] for each in step.matches[:singles]]]
+        for batch, matches in zip(batches, expected, strict=True):
+            assert [sorted(found) for found in index.match_many(batch)] == matches
+            other.match_many(batch)
 
 
 def test_a_segment_that_takes_the_place_of_another_in_memory() -> None:

@@ -1,4 +1,4 @@
-"""Every example runs, small."""
+"""Every example runs, small; those that start a server do so in tests/cluster/test_examples.py."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SMALL = {"wish_lists": ["--subscriptions", "2000", "--events", "20"]}
+ON_A_CLUSTER = {"quickstart_server", "async_listener", "demo"}
 
 
 def test_no_example_is_left_out() -> None:
-    assert {path.stem for path in (ROOT / "examples").glob("*.py")} - {"__init__"} == set(SMALL)
+    examples = {path.stem for path in (ROOT / "examples").glob("*.py")} - {"__init__"}
+    examples |= {path.parent.name for path in (ROOT / "examples").glob("*/__main__.py")}
+    assert examples == {*SMALL, *ON_A_CLUSTER}
+    tested = (ROOT / "tests" / "cluster" / "test_examples.py").read_text()
+    assert [name for name in ON_A_CLUSTER if f'"{name}": [' not in tested] == []
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -1,10 +1,10 @@
-"""One Spark session for all tests here, started when the first of them asks for it."""
+"""One Spark session and one server for all tests here, each started when the first of them asks for it."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +13,9 @@ from spark_settings import SETTINGS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from actors.cluster import Joined
+    from actors.server import Server
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -20,7 +23,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    builder = SparkSession.builder.master("local[2]").appName("ray-pubsub tests")
+    # Two cores; and four attempts of a task, where a local Spark otherwise makes one.
+    builder = SparkSession.builder.master("local[2, 4]").appName("ray-pubsub tests")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     warehouse = tmp_path_factory.mktemp("spark")
@@ -35,3 +39,26 @@ def session_zone(spark: SparkSession) -> Iterator[str]:
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     yield "America/New_York"
     spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.fixture(scope="session")
+def server(cluster: Joined, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """For all tests: each has ids, subscribers and attributes of its own."""
+    import ray_pubsub
+
+    with ray_pubsub.start(2, tmp_path_factory.mktemp("server"), "spark") as server:
+        yield server
+
+
+@pytest.fixture
+def session_setting(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
+    """Sets something of the session for one test."""
+    changed = []
+
+    def change(name: str, value: str) -> None:
+        changed.append(name)
+        spark.conf.set(name, value)
+
+    yield change
+    for name in changed:
+        spark.conf.unset(name)

@@ -212,7 +212,7 @@ def test_a_consumer_that_never_acknowledges_keeps_only_its_own(tmp_path: Path) -
         matches = [(row, number, 1 if row else 2, 0) for row in range(50)]
         mailboxes.deliver(batch_of(*matches, contents=[content] * 50))
         mailboxes.ack(1, mailboxes.poll(1))
-    log = mailboxes._state._log
+    log = mailboxes._state.log
     assert sum(chunk.live_rows for chunk in log) == 200
     assert sum(map(len, log)) < 200 + 50 * 60
     mailboxes.flush()
@@ -226,7 +226,7 @@ def test_small_batches_become_few_chunks(tmp_path: Path) -> None:
     mailboxes = opened(tmp_path)
     for number in range(1000):
         mailboxes.deliver(batch_of((0, number if number % 2 else f"s{number}", number % 5, 1), events=[f"e{number}"]))
-    assert len(mailboxes._state._log) < 150
+    assert len(mailboxes._state.log) < 150
     mailboxes.flush()
     after = opened(tmp_path)
     found = [message for subscriber in range(5) for message in after.poll(subscriber, 1000)]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -170,30 +171,52 @@ def test_a_set_without_memory_asks_one_by_one(memory: int) -> None:
         assert sorted(together.matches(text.encode())) == alone
 
 
+class Round(NamedTuple):
+    one_by_one: dict[int, str]
+    together: dict[int, str]
+    gone: list[int]
+    matches: list[list[int]]
+    """Of each event, afterwards."""
+
+
+@cache
+def history() -> tuple[list[dict[str, Any]], list[Round]]:
+    """Events and changes with what is true after them, asked pattern by pattern: the same for every engine."""
+    random = Random(7)
+    literals = [f"s {word} {text}" for word in ("", "not") for text in written()]
+    extras = ["", " and a = 1", " and s > 'a'", " or a = 2", " and s not like '%c%'"]
+    events: list[dict[str, Any]] = [{"s": text, "a": random.randint(0, 3)} for text in STRINGS]
+    events += [{"a": 1}, {"s": 5}, {"s": True, "a": 2}, {}]
+    values = [flatten(event) for event in events]
+    kept: dict[int, list[bool]] = {}
+    rounds = []
+    for start in range(0, 3000, 1000):
+        added = {number: random.choice(literals) + random.choice(extras) for number in range(start, start + 700)}
+        for number, text in added.items():
+            tree = parse(text)
+            kept[number] = [truth(tree, each) is True for each in values]
+        gone = random.sample(sorted(kept), 200)
+        for number in gone:
+            del kept[number]
+        matches = [[number for number, holds in kept.items() if holds[place]] for place in range(len(events))]
+        parts = [dict(list(added.items())[part]) for part in (slice(500), slice(500, None))]
+        rounds.append(Round(*parts, gone, matches))
+    return events, rounds
+
+
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "scan"])
 def test_live(engine: str) -> None:
     """Patterns come and go: in the tail, in blocks, merged, removed; alone, negated, beside other tests."""
-    random = Random(engine)
-    literals = [f"s {word} {text}" for word in ("", "not") for text in written()]
-    extras = ["", " and a = 1", " and s > 'a'", " or a = 2", " and s not like '%c%'"]
-    index, kept = MatchIndex(engine), {}
-    events: list[dict[str, Any]] = [{"s": text, "a": random.randint(0, 3)} for text in STRINGS]
-    events += [{"a": 1}, {"s": 5}, {"s": True, "a": 2}, {}]
-    for start in range(0, 3000, 1000):
-        for number in range(start, start + 500):
-            kept[number] = random.choice(literals) + random.choice(extras)
-            index.add(number, kept[number])
-        more = {number: random.choice(literals) + random.choice(extras) for number in range(start + 500, start + 700)}
-        index.add_many(more.keys(), more.values(), atomic=True)
-        kept |= more
-        for number in random.sample(sorted(kept), 200):
+    events, rounds = history()
+    index = MatchIndex(engine)
+    for one_by_one, together, gone, matches in rounds:
+        for number, text in one_by_one.items():
+            index.add(number, text)
+        index.add_many(together.keys(), together.values(), atomic=True)
+        for number in gone:
             index.remove(number)
-            del kept[number]
-        trees = {number: parse(text) for number, text in kept.items()}
         found = index.match_many(events)
-        for place, event in enumerate(events):
-            values = flatten(event)
-            assert sorted(found[place]) == sorted(n for n, tree in trees.items() if truth(tree, values) is True)
+        assert [sorted(found[place]) for place in range(len(events))] == matches
 
 
 def written() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_model import SimulatedClock
 
@@ -135,3 +135,45 @@ def test_taking_many_is_taking_one_many_times(policy: Strict | Weighted) -> None
         taken.append((order, queue.edor()))
     assert taken[0][0] != []
     assert taken == taken[:1] * 4
+
+
+# As above, each entry with its own deadline in quarters of a second.
+expiring = st.lists(
+    st.tuples(
+        st.lists(st.tuples(st.integers(0, 2), st.sampled_from([0, 9])), max_size=4),
+        st.integers(0, 4),
+        st.integers(0, 1),
+    ),
+    min_size=10,
+    max_size=30,
+)
+
+
+@settings(max_examples=100)
+@given(steps=expiring, weights=st.lists(st.integers(1, 2), min_size=3, max_size=3), levels=st.integers(2, 3))
+def test_what_expires_is_no_difference_between_many_and_one_many_times(
+    steps: list[tuple[list[tuple[int, int]], int, int]], weights: list[int], levels: int
+) -> None:
+    clock = SimulatedClock()
+    at_once, one_by_one = (
+        PriorityQueue(LEVELS[:levels], policy=Weighted(weights[:levels]), expired="drop", clock=clock) for _ in range(2)
+    )
+    for arriving, count, passed in steps:
+        for queue in (at_once, one_by_one):
+            deadlines = [quarters / 4 for _, quarters in arriving]
+            queue.put_many(range(len(arriving)), [level % levels for level, _ in arriving], deadlines=deadlines)
+        together, alone = at_once.take(count), [one_by_one.take(1) for _ in range(count)]
+        assert together.deliveries == [delivery for taken in alone for delivery in taken.deliveries]
+        assert together.lost == [lost for taken in alone for lost in taken.lost]
+        clock.now += passed / 4
+
+
+@pytest.mark.parametrize("counts", [(2,), (1, 1)])
+def test_an_entry_that_expires_behind_a_whole_turn_begins_the_next(counts: tuple[int, ...]) -> None:
+    clock = SimulatedClock()
+    queue = PriorityQueue(["low", "high"], policy=Weighted(), expired="drop", clock=clock)
+    queue.put_many(["low", "too late"], 0, deadlines=[9.0, 0.5])
+    clock.now = 1.0
+    assert [delivery.item for count in counts for delivery in queue.take(count).deliveries] == ["low"]
+    queue.put_many(["low again", "high"], [0, 1])
+    assert [delivery.item for delivery in queue.take(2).deliveries] == ["low again", "high"]

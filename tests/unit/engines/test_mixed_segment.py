@@ -17,7 +17,7 @@ from ray_pubsub.engines.machine import TYPICAL
 from ray_pubsub.engines.mixed_segment import MixedSegment, on_common_attributes
 from ray_pubsub.engines.pivot_block import PivotBlock
 from ray_pubsub.engines.rein import ReinSegment
-from ray_pubsub.engines.segments import FEWEST_CHOSEN, build_segment
+from ray_pubsub.engines.segments import FEWEST_APART, build_segment
 from ray_pubsub.model.dict_events import from_dicts
 
 MODEL = CostModel(TYPICAL)
@@ -59,10 +59,10 @@ def test_rare_attributes_do_not_keep_the_others_from_bitmaps(mixed: Any) -> None
     assert sorted(segment.owners.tolist()) == list(range(len(expressions)))
 
 
-@pytest.mark.parametrize("rare", [0, 5_000])
-def test_what_is_of_one_kind_is_not_cut(rare: int) -> None:
+@pytest.mark.parametrize(("common", "rare"), [(FEWEST_APART + 400, 0), (0, FEWEST_APART + 400)])
+def test_what_is_of_one_kind_is_not_cut(common: int, rare: int) -> None:
     vocabulary = Vocabulary()
-    table = table_of(texts(0 if rare else FEWEST_CHOSEN, rare), vocabulary)
+    table = table_of(texts(common, rare), vocabulary)
     assert not isinstance(build_segment(table, vocabulary, model=MODEL), MixedSegment)
 
 

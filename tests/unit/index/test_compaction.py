@@ -11,8 +11,9 @@ import pytest
 
 from ray_pubsub import MatchIndex
 from ray_pubsub.index.engine_choice import ENGINES
+from ray_pubsub.index.match_index import SLOTS_UNTIL_COMPACTION
 
-COUNT = 24_000
+COUNT = 12_000
 EVENT = {"x": 500, "name": "n7", "word": "carpet"}
 
 
@@ -66,7 +67,7 @@ def test_replacing_without_end_does_not_grow() -> None:
     index = MatchIndex()
     sizes = []
     for turn in range(3):
-        for number in range(24_000):
+        for number in range(SLOTS_UNTIL_COMPACTION + 1_000):
             index.add(number % 100, f"x > {turn} and name = 'n{number}'")
         sizes.append(index.nbytes)
     assert max(sizes) < 1.5 * min(sizes) + 3_000_000

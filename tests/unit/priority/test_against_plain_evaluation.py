@@ -60,7 +60,7 @@ every_way = pytest.mark.parametrize("settings_", WAYS.values(), ids=WAYS)
 
 @every_way
 @given(case=rules_and_events())
-@settings(max_examples=40, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=30, phases=[Phase.explicit, Phase.generate])
 def test_confirmed_answers_are_exact(settings_: dict[str, Any], case: tuple[list[Rule], list[dict[str, Any]]]) -> None:
     rules, events = case
     plain, confirmed = PlainRules(), PriorityRules(LEVELS, **settings_)

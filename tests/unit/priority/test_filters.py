@@ -72,6 +72,35 @@ def test_a_full_counter_stays_so_that_nothing_is_lost() -> None:
     assert filters.contains(1, kept, SALT).all()
 
 
+@pytest.mark.parametrize("rate", [0.9, 0.5, 0.25, 0.12, 0.06, 0.03, 0.001])
+def test_every_probe_counts_however_few_there_are(rate: float) -> None:
+    """Against the positions worked out one by one: some lookups take several probes at a time."""
+    keys = 300
+    filters = filled(keys, rate)
+    probes, blocks = int(filters.probes[0]), int(filters.size[0]) // 512
+    found = filters.contains(1, np.arange(3 * keys), SALT)
+    bits = np.unpackbits(filters.bits.view(np.uint8), bitorder="little")
+    expected = [all(bits[position] for position in positions(cell, probes, blocks)) for cell in range(3 * keys)]
+    assert found.tolist() == expected
+    assert all(expected[:keys])
+
+
+def positions(cell: int, probes: int, blocks: int) -> list[int]:
+    """What kernels/bloom.py says, in Python's integers."""
+    whole, half = 2**64 - 1, 2**32 - 1
+    mixed = (cell * 0x9E3779B97F4A7C15 & whole) ^ SALT
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & whole
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & whole
+    mixed ^= mixed >> 31
+    block = ((mixed * 0xD6E8FEB86659FD93 & whole) >> 32) * blocks >> 32
+    place, step = mixed & half, mixed >> 32
+    found = []
+    for probe in range(probes):
+        found.append(block * 512 + (place >> 23))
+        place, step = place + step & half, step + (probe + 1) * 0x9E3779B9 & half
+    return found
+
+
 @pytest.mark.parametrize("dimensions", [0, 1, 2, 3, 5])
 def test_corners_count_what_cells_count(dimensions: int) -> None:
     rng = np.random.default_rng(dimensions)

@@ -1,0 +1,57 @@
+"""Processes that start together compile a kernel once: the first does, the others wait and load it from the disk.
+
+Without it every process would compile for itself. Worse, numba reads a kernel's index, adds to it and writes it back: of two processes
+that do so at once with different types of arguments, both may give their file the same number, and the index then has one's code
+for the other's types. So compiling and saving are one step, under a lock of the kernel's own, which the system takes from a process
+that dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from numba.core.compiler_lock import global_compiler_lock
+
+__all__ = ["compile_once"]
+
+
+def compile_once(kernel: Any) -> Callable[..., Any]:
+    """The kernel, whose compilation (or loading) waits for that of other processes."""
+    compile_alone = kernel.compile
+
+    def compile_in_turn(signature: Any) -> Any:
+        # numba's own lock comes first: a thread that has it may need this kernel as a piece of another. Between processes, kernels are
+        # locked from the whole to its pieces, never in a circle.
+        with global_compiler_lock, _lock_of(kernel):
+            return compile_alone(signature)
+
+    kernel.compile = compile_in_turn
+    return kernel  # type: ignore[no-any-return]
+
+
+_held: set[str] = set()
+"""Of this process, by whoever has numba's lock."""
+
+
+@contextmanager
+def _lock_of(kernel: Any) -> Iterator[None]:
+    """Held by one process at a time. Where files cannot be written or locked, everyone compiles for himself."""
+    code, folder = kernel.py_func.__code__, kernel.stats.cache_path
+    path = f"{folder}/{Path(code.co_filename).stem}.{code.co_name}-{code.co_firstlineno}.lock"
+    if folder is None or path in _held:  # a kernel that calls itself
+        yield
+        return
+    with ExitStack() as held:
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            file = held.enter_context(Path(path).open("wb"))
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError:
+            pass
+        _held.add(path)
+        held.callback(_held.discard, path)
+        yield

@@ -1,0 +1,72 @@
+"""Arrow batches as Spark cuts them → portions that are worth a call and not too large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from ray_pubsub.errors import TableError
+
+__all__ = ["Portions", "by_halves"]
+
+Read = TypeVar("Read")
+
+MATCHES_AT_MOST = 1 << 21
+"""Of one portion: what comes back of it is held in memory at once."""
+LEAST_ROWS = 64
+
+
+class Portions:
+    """Portions of about `rows` rows. A batch of nearly that size is passed on as it is, a larger one cut evenly, small ones joined."""
+
+    def __init__(self, batches: Iterable[Any], rows: int) -> None:
+        self._batches = batches
+        self._most = self._rows = rows
+
+    def __iter__(self) -> Iterator[Any]:
+        small: list[Any] = []
+        waiting = 0
+        for batch in self._batches:
+            if batch.num_rows:
+                small.append(batch)
+                waiting += batch.num_rows
+            if 2 * waiting >= self._rows:
+                yield from self._cut(_joined(small))
+                small, waiting = [], 0
+        if small:
+            yield from self._cut(_joined(small))
+
+    def saw(self, rows: int, matches: int) -> None:
+        """What a portion gave: where events match very many subscriptions, the next ones are smaller."""
+        if rows:
+            fitting = MATCHES_AT_MOST * rows // max(matches, 1)
+            self._rows = max(LEAST_ROWS, min(self._most, fitting))
+
+    def _cut(self, batch: Any) -> Iterator[Any]:
+        start = 0
+        while start < batch.num_rows:
+            left = batch.num_rows - start
+            parts = max(1, round(left / self._rows))  # anew each time: the size may have changed meanwhile
+            size = -(-left // parts)
+            yield batch.slice(start, size)
+            start += size
+
+
+def by_halves(read: Callable[[Any], Read], events: Any, start: int = 0) -> Iterator[tuple[int, Any, Read | TableError]]:
+    """A batch as `read` reads it, with the position it begins at. A batch that as a whole cannot be read (the keys of two maps can give
+    one attribute) is halved until only the rows at fault are refused."""
+    try:
+        yield start, events, read(events)
+    except TableError as error:
+        size = events.num_rows
+        if size == 1:
+            yield start, events, error
+        else:
+            yield from by_halves(read, events.slice(0, size // 2), start)
+            yield from by_halves(read, events.slice(size // 2), start + size // 2)
+
+
+def _joined(batches: list[Any]) -> Any:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

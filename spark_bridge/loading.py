@@ -1,0 +1,102 @@
+"""load_subscriptions: a DataFrame of subscriptions into a server, without passing through the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import types as spark
+from pyspark.sql.window import Window
+
+from ray_pubsub.errors import SettingError, TableError
+from spark_bridge.event_schema import find_column, without_lengths
+from spark_bridge.job_progress import job_progress
+from spark_bridge.loading_worker import ADDED, REJECTED, Loading, loading_function
+from spark_bridge.matching import TIMEOUT
+from spark_bridge.worker_server import server_place
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["LoadReport", "load_subscriptions"]
+
+BATCH_ROWS = 20_000
+"""Subscriptions in one transaction of the registry."""
+REJECTED_AT_MOST = 100_000
+TEXTS = (spark.StringType, spark.CharType, spark.VarcharType)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadReport:
+    """What became of the subscriptions of a DataFrame."""
+
+    added: int
+    """Added or replaced."""
+    rejections: int
+    rejected: DataFrame
+    """Those that were not added: id, subscriber, expression, reason. The first 100,000 of them, if there are more."""
+
+    def __str__(self) -> str:
+        return f"{self.added:,} subscriptions added, {self.rejections:,} rejected"
+
+
+def load_subscriptions(
+    df: DataFrame,
+    server: Any = "default",
+    *,
+    address: str | None = None,
+    id: str = "id",
+    subscriber: str = "subscriber",
+    expression: str = "expression",
+    batch_rows: int = BATCH_ROWS,
+    timeout: float = TIMEOUT,
+    progress: bool | None = None,
+) -> LoadReport:
+    """Adds the subscriptions of a DataFrame, or replaces those whose ids are there, and returns when all are in effect: on disk, if the
+    server has a `data_dir`, and seen by every later publication. Spark's tasks send them to the server; none passes through the driver.
+
+    id, subscriber, expression: the columns; an id is a string or an integer. Other columns are not looked at. A column of priorities
+    would mean nothing: events have priorities, by the server's rules (`Server.prioritize`), and subscriptions have none.
+
+    A bad row stops no other: it is among the report's `rejected`, with the reason. If an id occurs several times none of its rows is
+    added, as there is no first or last row of a DataFrame. A task that Spark runs again does no harm: the same id is replaced by the same.
+
+    progress: a bar; by default when somebody looks on. The other arguments are as of `match_events`.
+    """
+    if not hasattr(df, "mapInArrow"):
+        raise SettingError("df", f"a Spark DataFrame, not {type(df).__name__}")
+    if df.isStreaming:
+        raise TableError(None, "a stream has no end; load what it has in foreachBatch, each micro-batch as a DataFrame")
+    if not isinstance(batch_rows, int) or isinstance(batch_rows, bool) or batch_rows < 1:
+        raise SettingError("batch_rows", f"must be a whole number of at least 1, not {batch_rows!r}")
+    place = server_place(server, address, timeout, df)
+    found = [find_column(df.schema, name) for name in (id, subscriber, expression)]
+    if not isinstance(found[0].type, (*TEXTS, spark.IntegralType)):
+        raise TableError(id, f"subscription ids are strings or integers, not {found[0].type.simpleString()}")
+    for column in found[1:]:
+        if not isinstance(column.type, TEXTS):
+            raise TableError(column.attribute, f"must be a string, not {column.type.simpleString()}")
+    numbered = df.toDF(*[f"c{place}" for place in range(len(df.columns))])
+    rows = numbered.select(*[column.of(numbered).alias(f"s{at}") for at, column in enumerate(found)])
+    rows = rows.withColumn("s3", F.when(F.col("s0").isNull(), 1).otherwise(F.count("*").over(Window.partitionBy("s0"))))
+    schema = spark.StructType(
+        [
+            spark.StructField("part", spark.StringType()),
+            spark.StructField("count", spark.LongType()),
+            spark.StructField("id", without_lengths(found[0].type)),
+            spark.StructField("subscriber", spark.StringType()),
+            spark.StructField("expression", spark.StringType()),
+            spark.StructField("reason", spark.StringType()),
+        ]
+    )
+    loading = Loading(place, batch_rows, REJECTED_AT_MOST)
+    with job_progress(df.sparkSession, "subscribing", progress):
+        told = rows.mapInArrow(loading_function(loading), schema).toArrow()
+    counts = {
+        part: pc.sum(told.filter(pc.equal(told["part"], part))["count"]).as_py() or 0 for part in (ADDED, REJECTED)
+    }
+    bad = told.filter(pc.is_valid(told["reason"])).select(["id", "subscriber", "expression", "reason"])
+    rejected = df.sparkSession.createDataFrame(bad.slice(0, REJECTED_AT_MOST), spark.StructType(schema.fields[2:]))
+    return LoadReport(counts[ADDED], counts[REJECTED], rejected)

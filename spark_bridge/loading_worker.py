@@ -1,0 +1,74 @@
+"""Subscriptions of a DataFrame into the registry, from Spark's Python workers: what was rejected comes out, with the reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_bridge.arrow_portions import Portions
+from spark_bridge.worker_server import ServerPlace, server_used
+
+__all__ = ["ADDED", "REJECTED", "Loading", "loading_function"]
+
+ADDED, REJECTED = "added", "rejected"
+"""What an output row is: how many were added by then; or one that was not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """All that a task needs to know. Batches have the columns id, subscriber, expression, and how often the id occurs."""
+
+    place: ServerPlace
+    batch_rows: int
+    most_rejected: int
+    """Rows of one task that come out; the others are only counted."""
+
+
+def loading_function(loading: Loading) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """For mapInArrow: thin, as what it calls travels by name."""
+
+    def load(batches: Iterator[Any]) -> Iterator[Any]:
+        return load_batches(batches, loading)
+
+    return load
+
+
+def load_batches(batches: Iterator[Any], loading: Loading) -> Iterator[Any]:
+    """Rows of (part, count, id, subscriber, expression, reason)."""
+    left = loading.most_rejected
+    for portion in Portions(batches, loading.batch_rows):
+        unique = pc.equal(portion.column(3), 1)
+        rows = portion.filter(unique)
+        repeated = portion.filter(pc.invert(unique))
+        reasons = [f"the id occurs {count:,} times; none of them was added" for count in repeated.column(3).to_pylist()]
+        added, rejected = 0, [repeated]
+        if rows.num_rows:
+            table = pa.table(dict(zip(("id", "subscriber", "expression"), rows.columns, strict=False)))
+            with server_used(loading.place) as server:
+                report = server.subscribe_many(table, progress=False)
+            added = report.added
+            rejected.append(rows.take(pa.array([each.position for each in report.rejections], pa.int64())))
+            reasons += [str(each.error) for each in report.rejections]
+        shown = pa.concat_batches(rejected).slice(0, left)
+        left -= shown.num_rows
+        yield _row(ADDED, added, portion)
+        if shown.num_rows:
+            kinds = pa.array([REJECTED] * shown.num_rows, pa.string())
+            ones = pa.array([1] * shown.num_rows, pa.int64())
+            yield _batch([kinds, ones, *shown.columns[:3], pa.array(reasons[: shown.num_rows], pa.string())])
+        if len(reasons) > shown.num_rows:
+            yield _row(REJECTED, len(reasons) - shown.num_rows, portion)
+
+
+def _row(part: str, count: int, portion: Any) -> Any:
+    """A row that only counts."""
+    nothing = [pa.nulls(1, column.type) for column in portion.columns[:3]]
+    return _batch([pa.array([part]), pa.array([count], pa.int64()), *nothing, pa.nulls(1, pa.string())])
+
+
+def _batch(columns: list[Any]) -> Any:
+    return pa.RecordBatch.from_arrays(columns, names=[f"c{place}" for place in range(len(columns))])

@@ -1,0 +1,150 @@
+"""match_events: a DataFrame of events in, a DataFrame of matches out, by a server that runs beside Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+from pyspark.sql import types as spark
+
+from actors.published_events import new_request
+from ray_pubsub.delivery.levels import seconds
+from ray_pubsub.errors import SettingError, TableError
+from spark_bridge.event_schema import EventColumn, EventColumns, event_columns, find_column, without_lengths
+from spark_bridge.matching_worker import Matching, matching_function, reading_function
+from spark_bridge.publishing_worker import Handoff
+from spark_bridge.worker_server import server_place
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["BATCH_ROWS", "PATIENCE", "TIMEOUT", "UNDER_WAY", "bad_events", "match_events"]
+
+BATCH_ROWS = 8192
+UNDER_WAY = 4
+TIMEOUT = 60.0
+PATIENCE = 600.0
+ERRORS = ("drop", "column", "fail")
+
+
+def match_events(
+    df: DataFrame,
+    server: Any = "default",
+    *,
+    address: str | None = None,
+    event_id: str | None = None,
+    columns: Iterable[str] | None = None,
+    keep: bool | Iterable[str] = False,
+    deliver: bool = False,
+    errors: Literal["drop", "column", "fail"] = "drop",
+    subscription_ids: Literal["string", "long"] = "string",
+    batch_rows: int = BATCH_ROWS,
+    under_way: int = UNDER_WAY,
+    timeout: float = TIMEOUT,
+    patience: float = PATIENCE,
+) -> DataFrame:
+    """The subscriptions that the events of a DataFrame match: a row for each match, with `event_id, subscription_id, subscriber, priority`.
+
+    Lazy, like every DataFrame: events are matched when it is, and again when it is again; so it works on a stream too. A job that runs
+    while people subscribe sees each subscription from some batch on.
+
+    server: a name, or what `ray_pubsub.connect` gave; `address`: of its Ray cluster, host:port, as Spark's tasks reach it. Every machine
+        that runs tasks must run a node of that cluster.
+    event_id: the column with the events' ids, strings or integers. Without one, events are numbered within a run.
+    columns: the columns that are attributes (`item.price` is a field of a struct); all, if not given.
+    keep: True, or columns of the event to have beside its matches.
+    deliver: also fill the mailboxes. Once for each event, however often Spark runs a task: known by its `event_id` as in
+        `Server.publish`, or else by its content, its partition and, in a stream, its micro-batch. As many events are known as
+        the server's mailbox setting `window` says. A full mailbox is waited for.
+    errors: what becomes of a row that is no event (a decimal of too many digits, an id that is null): "drop" leaves it out (`bad_events`
+        finds it), "column" adds a column `error` and a row with the reason and no subscription, "fail" ends the job.
+    subscription_ids: "long" for a bigint, if all ids are ints. As a string, an id 5 is "5".
+    batch_rows: events in a call; `under_way`: calls of one task at once.
+    timeout: seconds for which a server that is away or restarts is waited for, before the task fails and Spark tries it again;
+        `patience`: for one that is overloaded, or a mailbox that is full.
+
+    What cannot be matched is found before any job runs: EventSchemaError, TableError, SettingError.
+    """
+    if not hasattr(df, "mapInArrow"):
+        raise SettingError("df", f"a Spark DataFrame, not {type(df).__name__}")
+    if errors not in ERRORS:
+        raise SettingError("errors", f"one of {', '.join(map(repr, ERRORS))}, not {errors!r}")
+    if subscription_ids not in ("string", "long"):
+        raise SettingError("subscription_ids", f'"string" or "long", not {subscription_ids!r}')
+    place = server_place(server, address, timeout, df)
+    chosen = event_columns(df.schema, columns, event_id)
+    kept = _kept(df.schema, keep, event_id)
+    matching = Matching(
+        place,
+        handoff(chosen, bool(deliver), batch_rows, under_way, timeout, patience),
+        len(kept),
+        errors,
+        subscription_ids,
+    )
+    fields = [
+        spark.StructField("event_id", id_type(chosen, bool(deliver))),
+        spark.StructField("subscription_id", spark.LongType() if subscription_ids == "long" else spark.StringType()),
+        spark.StructField("subscriber", spark.StringType()),
+        spark.StructField("priority", spark.StringType()),
+    ]
+    if errors == "column":
+        fields.append(spark.StructField("error", spark.StringType()))
+    fields += [spark.StructField(column.attribute, without_lengths(column.type)) for column in kept]
+    _refuse_equal([field.name for field in fields])
+    return chosen.select(df, *kept).mapInArrow(matching_function(matching), spark.StructType(fields))
+
+
+def bad_events(df: DataFrame, *, event_id: str | None = None, columns: Iterable[str] | None = None) -> DataFrame:
+    """The rows that `match_events` would leave out, as `event_id` (if it is named) and `error`. Asks no server."""
+    chosen = event_columns(df.schema, columns, event_id)
+    fields = [] if event_id is None else [spark.StructField("event_id", id_type(chosen, False))]
+    fields.append(spark.StructField("error", spark.StringType()))
+    return chosen.select(df).mapInArrow(reading_function(chosen.names, event_id is not None), spark.StructType(fields))
+
+
+def handoff(
+    chosen: EventColumns, deliver: bool, batch_rows: int, under_way: int, timeout: float, patience: float
+) -> Handoff:
+    """Checked."""
+    for name, value in (("batch_rows", batch_rows), ("under_way", under_way)):
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise SettingError(name, f"must be a whole number of at least 1, not {value!r}")
+    seconds("patience", patience)
+    return Handoff(
+        attributes=chosen.names,
+        has_id=chosen.event_id is not None,
+        deliver=deliver,
+        scope=new_request(),
+        batch_rows=batch_rows,
+        under_way=under_way,
+        timeout=float(timeout),
+        patience=float(patience),
+    )
+
+
+def id_type(chosen: EventColumns, deliver: bool) -> spark.DataType:
+    if chosen.event_id is None:
+        return spark.StringType() if deliver else spark.LongType()
+    found: spark.DataType = without_lengths(chosen.event_id.type)
+    return found
+
+
+def _kept(schema: spark.StructType, keep: bool | Iterable[str], event_id: str | None) -> list[EventColumn]:
+    if isinstance(keep, str):
+        raise SettingError("keep", f"True, or a list of names; write keep=[{keep!r}]")
+    if isinstance(keep, bool):
+        # The id is there already, under this name.
+        names = [name for name in schema.names if not (name == event_id == "event_id")] if keep else []
+    else:
+        names = list(dict.fromkeys(keep))
+    return [find_column(schema, name) for name in names]
+
+
+def _refuse_equal(names: list[str]) -> None:
+    known: set[str] = set()
+    for name in names:
+        if name.lower() in known:
+            raise TableError(
+                name, "the output would have two columns of this name; rename it, or list others in keep=[…]"
+            )
+        known.add(name.lower())

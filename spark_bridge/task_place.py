@@ -1,0 +1,47 @@
+"""Where in Spark's work a task is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark import TaskContext
+
+from ray_pubsub.errors import SettingError
+
+__all__ = ["TaskPlace", "streaming_task", "task_place"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlace:
+    partition: int
+    query: str | None = None
+    """The id of a streaming query, the same whenever it goes on from the same checkpoint; None in a batch query."""
+    batch: int | None = None
+    """The number of its micro-batch."""
+
+    def scope(self, otherwise: str) -> str:
+        """What names that are made in this task are to be told apart by: the same when the task is run again."""
+        return otherwise if self.query is None else f"{self.query}/{self.batch}"
+
+
+def task_place() -> TaskPlace:
+    """Of the task that this Python worker is running."""
+    context = TaskContext.get()
+    if context is None:
+        return TaskPlace(0)
+    # Not documented, and yet what Spark itself tells batches apart by; a test would notice if they went.
+    query, batch = context.getLocalProperty("sql.streaming.queryId"), context.getLocalProperty("streaming.sql.batchId")
+    if query is None or batch is None:
+        return TaskPlace(context.partitionId())
+    return TaskPlace(context.partitionId(), query, int(batch))
+
+
+def streaming_task() -> TaskPlace:
+    """The same where it must be one of a streaming query."""
+    place = task_place()
+    if place.query is None:
+        raise SettingError(
+            "format",
+            "this release of Spark does not tell tasks which micro-batch they write; use match_events(deliver=True)",
+        )
+    return place

@@ -1,0 +1,215 @@
+"""match_events on real Spark and a real server: the rows that a MatchIndex in this process gives for the same events."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from attempts import failing_first
+from event_samples import expressions, frame_of, rows
+from pyspark.errors import PythonException
+from spark_settings import TOGETHER
+
+from ray_pubsub import MatchIndex
+from ray_pubsub.errors import EventSchemaError, SettingError, TableError
+from spark_bridge import bad_events, match_events
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from actors.server import Server
+
+pytestmark = TOGETHER
+SUBSCRIBERS = 7
+
+
+@pytest.fixture(scope="module")
+def subscribed(server: Server) -> tuple[Server, dict[str, str]]:
+    """150 subscriptions to the sample events, of 7 subscribers, and a rule."""
+    import pyarrow as pa
+
+    texts = expressions(150)
+    owners = [f"sample-{number % SUBSCRIBERS}" for number in range(len(texts))]
+    table = pa.table({"id": list(texts), "subscriber": owners, "expression": list(texts.values())})
+    assert server.subscribe_many(table).added == 150
+    server.prioritize("dear", "high", "price > 25")
+    return server, texts
+
+
+def expected(texts: dict[str, str], events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    index = MatchIndex(engine="scan")
+    index.add_many(texts.keys(), texts.values())
+    found = []
+    for event in events:
+        dear = event["price"] is not None and event["price"] > 25
+        for identity in index.match(event):
+            owner = f"sample-{int(identity[1:]) % SUBSCRIBERS}"
+            found.append((event["n"], identity, owner, "high" if dear else "low"))
+    return sorted(found)
+
+
+def found(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row)[:4] for row in frame.filter("subscriber like 'sample-%'").collect())
+
+
+def test_the_same_as_an_index_in_process(
+    spark: SparkSession,
+    subscribed: tuple[Server, dict[str, str]],
+    session_setting: Callable[[str, str], None],
+) -> None:
+    """Partitions of all rows, of one, and of none; many small batches joined, and large ones cut."""
+    server, texts = subscribed
+    events = rows(3000)
+    one = frame_of(spark, events[:2500], 1).coalesce(1)
+    skewed = (
+        one.union(one.limit(0)).union(frame_of(spark, events[2500:2501], 3)).union(frame_of(spark, events[2501:], 1))
+    )
+    session_setting("spark.sql.execution.arrow.maxRecordsPerBatch", "64")
+    matched = match_events(skewed, server, event_id="n", batch_rows=300)
+    assert (
+        matched.schema.simpleString()
+        == "struct<event_id:bigint,subscription_id:string,subscriber:string,priority:string>"
+    )
+    assert found(matched) == expected(texts, events)
+    session_setting("spark.sql.execution.arrow.maxRecordsPerBatch", "10000")
+    whole = match_events(frame_of(spark, events, 2), "spark", event_id="n", batch_rows=1000, under_way=2)
+    assert found(whole) == expected(texts, events)
+
+
+def test_columns_are_kept_and_ids_are_what_they_are(spark: SparkSession, server: Server) -> None:
+    server.subscribe("keeper", "keep.x < 3 and keep.m.color = 'red'", id=5)
+    frame = spark.sql(
+        "select 'e' || id as event_id, named_struct('x', id, 'm', map('color', 'red')) as keep, array(id, id + 1) as tags, "
+        "cast(id as decimal(5, 2)) as amount, timestamp'2024-05-01 10:00:00' as at from range(0, 6, 1, 2)"
+    )
+    matched = match_events(frame, server, event_id="event_id", columns=["keep"], keep=True, subscription_ids="long")
+    assert matched.schema.simpleString() == (
+        "struct<event_id:string,subscription_id:bigint,subscriber:string,priority:string,keep:struct<x:bigint,m:map<string,string>>,"
+        "tags:array<bigint>,amount:decimal(5,2),at:timestamp>"
+    )
+    got = sorted(matched.filter("subscriber = 'keeper'").collect())
+    assert [(row.event_id, row.subscription_id, row.tags, row.keep.x, row.keep.m) for row in got] == [
+        (f"e{n}", 5, [n, n + 1], n, {"color": "red"}) for n in range(3)
+    ]
+    assert {row.at for row in got} == {datetime.datetime(2024, 5, 1, 10)}
+    assert [
+        row.asDict()["keep.x"] for row in match_events(frame, server, columns=["keep"], keep=["keep.x"]).take(1)
+    ] == [0]
+    server.unsubscribe(5)
+
+
+def bad_frame(spark: SparkSession) -> DataFrame:
+    """Of 40 rows, 10 have a decimal that is no number of ours, 5 others no id."""
+    return spark.sql(
+        "select if(id % 8 = 1, null, id) as id, 'bad' as kind, if(id % 4 = 0, cast('12345678901234567.1' || id as decimal(38, 10)), "
+        "cast(id as decimal(38, 10))) as amount from range(0, 40, 1, 2)"
+    )
+
+
+def test_bad_rows_are_told_as_chosen(spark: SparkSession, server: Server) -> None:
+    server.subscribe("bad rows", "kind = 'bad'", id="bad-1")
+    frame = bad_frame(spark)
+    good = {n for n in range(40) if n % 4 and n % 8 != 1}
+    assert {row.event_id for row in match_events(frame, server, event_id="id").collect()} == good
+    told = match_events(frame, server, event_id="id", errors="column", keep=["amount"]).collect()
+    assert {row.event_id for row in told if row.error is None} == good
+    bad = [row for row in told if row.error is not None]
+    assert all(row.subscription_id is row.subscriber is row.priority is None and row.amount is not None for row in bad)
+    reasons = [(row.event_id, row.error.partition(" 1")[0].partition(": the d")[0]) for row in bad]
+    wanted = [(n, "amount") for n in range(0, 40, 4)] + [(None, "the event's id is null")] * 5
+    assert sorted(reasons, key=str) == sorted(wanted, key=str)
+    apart = bad_events(frame, event_id="id").collect()
+    assert sorted(((row.event_id, row.error) for row in apart), key=str) == sorted(
+        ((row.event_id, row.error) for row in bad), key=str
+    )
+    with pytest.raises(PythonException, match="EventError: event"):
+        match_events(frame, server, event_id="id", errors="fail").collect()
+    server.unsubscribe("bad-1")
+
+
+def test_a_map_that_clashes_harms_its_own_row_only(spark: SparkSession, server: Server) -> None:
+    server.subscribe("maps", "clash.a.b.c > 0", id="clash-1")
+    frame = spark.sql(
+        "select id, case id % 3 when 0 then map('a', map('b.c', 1)) when 1 then map('a.b', map('c', 2)) "
+        "else map('a', map('b.c', 1), 'a.b', map('c', 2)) end as clash from range(0, 9, 1, 1)"
+    )
+    told = match_events(frame, server, event_id="id", errors="column").collect()
+    assert sorted(row.event_id for row in told if row.error is None) == [0, 1, 3, 4, 6, 7]
+    assert sorted((row.event_id, row.error.partition(":")[0]) for row in told if row.error) == [
+        (n, "column 'clash.a.b.c'") for n in (2, 5, 8)
+    ]
+
+
+def delivered(server: Server, subscriber: str) -> list[Any]:
+    """All that waits, taken."""
+    events: list[Any] = []
+    while messages := server.poll(subscriber, limit=10_000):
+        events += [message.event for message in messages]
+        server.ack(messages)
+    return events
+
+
+@pytest.mark.parametrize("event_id", ["once_n", None])
+def test_deliveries_are_made_once_however_often_a_task_runs(
+    spark: SparkSession, server: Server, event_id: str | None
+) -> None:
+    """Every first attempt fails when all is delivered; the second has the rows in another order; then all of it again."""
+    name = f"once-{event_id}"
+    server.subscribe(name, f"once_kind = '{name}' and once_x >= 0", id=name)
+    frame = spark.sql(  # of equal rows there are several, in one partition and in two
+        f"select '{name}' as once_kind, {'id' if event_id else 'id % 5'} as once_n, 1 as once_x from range(0, 60, 1, 2)"
+    )
+    matched = match_events(failing_first(frame), server, event_id=event_id, deliver=True, batch_rows=7)
+    assert matched.filter(f"subscriber = '{name}'").count() == 60
+    assert matched.filter(f"subscriber = '{name}'").count() == 60
+    events = delivered(server, name)
+    assert sorted(event["once_n"] for event in events) == sorted(n if event_id else n % 5 for n in range(60))
+    assert events[0].keys() == {"once_kind", "once_n", "once_x"}
+    server.unsubscribe(name)
+
+
+def test_a_full_mailbox_is_waited_for(spark: SparkSession, server: Server) -> None:
+    """150,000 deliveries into a mailbox that holds 100,000, while somebody polls."""
+    import threading
+
+    server.subscribe("narrow", "narrow_x >= 0", id="narrow-1")
+    over, taken = threading.Event(), []
+
+    def consume() -> None:
+        while not (over.is_set() and not server.poll("narrow", limit=1)):
+            messages = server.poll("narrow", limit=10_000, wait=0.5)
+            taken.extend(message.event_id for message in messages)
+            server.ack(messages)
+
+    consumer = threading.Thread(target=consume)
+    frame = spark.range(0, 130_000, 1, 2).selectExpr("id as narrow_x")
+    consumer.start()
+    try:
+        count = match_events(frame, server, event_id="narrow_x", deliver=True).filter("subscriber = 'narrow'").count()
+    finally:
+        over.set()
+        consumer.join()
+        server.unsubscribe("narrow-1")
+    assert count == 130_000
+    assert sorted(set(taken)) == list(range(130_000)) and len(taken) == 130_000
+
+
+def test_what_is_refused_before_a_job_runs(spark: SparkSession) -> None:
+    frame = spark.sql("select 1 as x, array(1) as tags, 2 as priority")
+    with pytest.raises(EventSchemaError, match="tags"):
+        match_events(frame)
+    with pytest.raises(TableError, match="no such column"):
+        match_events(frame, columns=["x"], event_id="id")
+    with pytest.raises(TableError, match="two columns of this name"):
+        match_events(frame, columns=["x"], keep=True)
+    arguments: list[dict[str, Any]] = [
+        {"server": 5}, {"address": 5}, {"errors": "ignore"}, {"subscription_ids": "int"}, {"batch_rows": 0}, {"under_way": 0},
+        {"timeout": 0}, {"patience": -1}, {"keep": "x"}, {"columns": "x"},
+    ]  # fmt: skip
+    for wrong in arguments:
+        with pytest.raises(SettingError):
+            match_events(frame, **{"columns": ["x"], **wrong})
+    with pytest.raises(SettingError, match="DataFrame"):
+        match_events([{"x": 1}])  # type: ignore[arg-type]

@@ -1,0 +1,92 @@
+"""Events made ready to travel: good ones in columns, ids, what is delivered of each, and the bad ones by position."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from actors.event_content import unpack_event
+from actors.published_events import new_request, prepare
+from ray_pubsub.errors import EventError, SettingError
+
+
+def contents(prepared: Any) -> list[Any]:
+    found = prepared.contents_of(np.arange(len(prepared)))
+    return [None if each is None else unpack_event(each) for each in found]
+
+
+@pytest.mark.parametrize("form", ["list", "iterator", "table", "batch", "reader", "frame"])
+def test_whatever_events_come_as(form: str) -> None:
+    events = [{"x": 1, "id": "a"}, {"x": 2, "id": "b"}]
+    table = pa.Table.from_pylist(events)
+    given = {
+        "list": events,
+        "iterator": iter(events),
+        "table": table,
+        "batch": table.to_batches()[0],
+        "reader": table.to_reader(),
+        "frame": pd.DataFrame(events),
+    }[form]
+    prepared = prepare(given, "id", "request")
+    assert (len(prepared), prepared.batch.size, prepared.positions, prepared.errors) == (2, 2, None, [])
+    assert (prepared.ids.tolist(), prepared.keys(), prepared.given_ids) == (["a", "b"], ["a", "b"], True)
+    assert contents(prepared) == events
+    assert prepared.nbytes > 0
+
+
+def test_events_without_ids_get_some() -> None:
+    first, second = (prepare([{"x": 1}, {"x": 2}], None, new_request()) for _ in range(2))
+    again = prepare([{"x": 1}, {"x": 2}], None, "my own name")
+    assert again.ids.tolist() == prepare([{"x": 1}, {"x": 2}], None, "my own name").ids.tolist()
+    ids = [*first.ids.tolist(), *second.ids.tolist(), *again.ids.tolist()]
+    assert len(set(ids)) == 6 and all(0 <= identity < 2**63 for identity in ids)
+    assert first.keys() is None  # nobody knows them, so nobody repeats them
+
+
+def test_bad_events_are_apart() -> None:
+    prepared = prepare([{"x": 1}, 5, {"x": [1]}, {"x": 2}], None, "request")
+    assert (prepared.batch.size, prepared.positions.tolist(), len(prepared)) == (2, [0, 3], 4)  # type: ignore[union-attr]
+    assert [error.position for error in prepared.errors] == [1, 2]
+    assert contents(prepared) == [{"x": 1}, None, None, {"x": 2}]
+
+
+def test_only_what_matches_is_packed() -> None:
+    prepared = prepare(pa.table({"x": [1, 2, 3]}), None, "request")
+    packed = prepared.contents_of(np.array([1]))
+    assert packed is not None
+    assert [None if each is None else unpack_event(each) for each in packed] == [None, {"x": 2}, None]
+
+
+def test_without_contents() -> None:
+    prepared = prepare([{"x": 1}], None, "request", contents=False)
+    assert prepared.contents_of(np.array([0])) is None
+
+
+def test_a_frame_is_delivered_without_loss() -> None:
+    """Arrow would make one type of dates and times, and cannot hold what is no Unicode; those go row by row."""
+    moment = datetime.datetime(2024, 5, 1, 10, 30)
+    frame = pd.DataFrame({"x": [1, 2], "when": [moment.date(), moment]}, dtype=object)
+    assert [each["when"] for each in contents(prepare(frame, None, "request"))] == [moment.date(), moment]
+    mixed = prepare(pd.DataFrame({"x": [1, 2, 3], "s": ["a", "\ud800", 5]}), None, "request")
+    assert [error.position for error in mixed.errors] == [1]
+    assert contents(mixed) == [{"x": 1, "s": "a"}, None, {"x": 3, "s": 5}]
+
+
+def test_an_arrow_map_is_a_dict() -> None:
+    table = pa.table({"m": pa.array([[("k", 1), ("l", 2)]], pa.map_(pa.string(), pa.int64()))})
+    assert contents(prepare(table, None, "request")) == [{"m": {"k": 1, "l": 2}}]
+
+
+def test_what_is_refused() -> None:
+    for events in (5, None, "text", b"bytes"):
+        with pytest.raises(EventError):
+            prepare(events, None, "request")
+    for request in (5, None, "\ud800"):
+        with pytest.raises(SettingError):
+            prepare([{"x": 1}], None, request)  # type: ignore[arg-type]
+    assert len(prepare(pd.Series([1, 2]), None, "request").errors) == 2

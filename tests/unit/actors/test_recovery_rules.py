@@ -1,0 +1,166 @@
+"""What must hold for the moments in which processes are replaced; each of these was found by killing some."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from actors.calls import Deadline
+from actors.coordinator_knowledge import CoordinatorKnowledge
+from actors.coordinator_leases import CoordinatorLeases
+from actors.delivery_batch import DeliveryBatch
+from actors.links import Links
+from actors.mailbox_host import MailboxHost
+from actors.mailbox_settings import MailboxSettings
+from actors.mailbox_store import MailboxStore
+from actors.mailboxes import Mailboxes
+from actors.messages import CoordinatorState, News, Note
+from actors.recent_places import RecentPlaces
+from actors.registry import Registry
+from actors.server_settings import ServerSettings
+from ray_pubsub.errors import UnavailableError
+from ray_pubsub.model.events import read_events
+from ray_pubsub.sharding.pivots import Route
+
+X = Route(("x",))
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def known(serial: int, lease: float = 3600.0, **changed: Any) -> CoordinatorState:
+    fields: dict[str, Any] = {"routes": [], "subscribers": {}, "rules": [], "moving": False, "lease": lease}
+    return CoordinatorState(1, 5, "line", serial, 10, np.zeros(1, np.int64), **{**fields, **changed})
+
+
+def test_a_note_that_overtook_the_answer_is_not_forgotten() -> None:
+    knowledge = CoordinatorKnowledge(ServerSettings(shards=1))
+    knowledge.learn(known(3), time.monotonic())
+    assert knowledge.take(Note(5, "line", 4, News(11, (0,), [(0, X, 1)])), 1.0)
+    knowledge.learn(known(3), time.monotonic())  # asked for before the note was sent, and here after it
+    with knowledge.view(read_events([{"x": 1}]), Deadline(0.0)) as view:
+        assert (view.shards, view.needed) == ((0,), (11,))
+
+
+def test_a_batch_that_outlived_its_lease_does_not_hold() -> None:
+    knowledge = CoordinatorKnowledge(ServerSettings(shards=1))
+    knowledge.learn(known(3), time.monotonic())
+    with knowledge.view(read_events([{"x": 1}]), Deadline(0.0)) as view:
+        assert knowledge.held(view)
+        knowledge.let_lease_go()
+        assert not knowledge.held(view)
+        knowledge.learn(known(4), time.monotonic())  # who attaches anew has not waited for this batch
+        assert not knowledge.held(view)
+
+
+def test_what_a_shard_needs_never_becomes_less() -> None:
+    knowledge = CoordinatorKnowledge(ServerSettings(shards=1))
+    knowledge.learn(known(3, routes=[(0, X, 1)]), time.monotonic())
+    knowledge.take(Note(5, "line", 4, News(20, (0,))), 1.0)
+    knowledge.take(Note(5, "line", 5, News(15, (0,))), 1.0)
+    with knowledge.view(read_events([{"x": 1}]), Deadline(0.0)) as view:
+        assert view.needed == (20,)
+
+
+def test_a_successor_of_the_registry_need_not_wait_for_one_who_was_alone() -> None:
+    clock = Clock()
+    leases = CoordinatorLeases(2, 5.0, clock)
+    leases.attach(0, 7, 0, age=5.0)
+    leases.attach(1, 3, 0, age=4.9)  # its predecessor may have got a lease just before it came
+    assert leases._ends(0, 0) == 100.0
+    assert leases._ends(1, 0) == 105.0
+
+
+def test_an_id_that_comes_back_keeps_its_shard_for_a_while() -> None:
+    clock = Clock()
+    places = RecentPlaces(60.0, clock)
+    places.leave("s1", 3)
+    clock.now += 59
+    places.leave("s2", 1)
+    assert (places.find("s1"), places.find("s2"), places.find("s3")) == (3, 1, None)
+    clock.now += 2
+    assert places.find("s1") is None
+    places.leave("s3", 0)
+    assert len(places) == 2
+
+
+def batch(number: int, *subscribers: int) -> DeliveryBatch:
+    rows = np.zeros(len(subscribers), np.int64)
+    return DeliveryBatch(
+        rows, list(subscribers), np.array(subscribers), rows, [number], None, None, f"request {number}"
+    )
+
+
+def test_a_mailbox_is_its_subscribers_by_name() -> None:
+    """A registry that lost everything numbers subscribers anew; nobody gets what waits for another."""
+    host = MailboxHost(ServerSettings(), None)
+    host.deliver(batch(1, 1, 2), {1: "ann", 2: "bob"})
+    host.deliver(batch(2, 1, 2, 3), {1: "bob", 2: "cid", 3: "ann"})
+    found = {name: host.poll(name).event_id.tolist() for name in ("ann", "bob", "cid")}
+    assert found == {"ann": [1, 2], "bob": [1, 2], "cid": [2]}
+
+
+def test_names_are_on_disk_with_the_delivery(tmp_path: Path) -> None:
+    host = MailboxHost(ServerSettings(), str(tmp_path))
+    host.deliver(batch(1, 1), {1: "ann"})
+    after = MailboxHost(ServerSettings(), str(tmp_path))  # the first was killed
+    assert after.poll("ann").event_id.tolist() == [1]
+    after.deliver(batch(2, 4), {4: "new"})  # and nobody has told the second of anybody
+    assert after.poll("new").event_id.tolist() == [2]
+    for each in (host, after):
+        each.close_mailboxes()
+
+
+def test_what_was_refused_for_the_last_time_is_dead_after_a_crash_too(tmp_path: Path) -> None:
+    settings = MailboxSettings(delivery_limit=1)
+    before = Mailboxes(MailboxStore(tmp_path / "mail"), settings)
+    before.adopt({1: "ann"})
+    before.deliver(batch(1, 1))
+    before.nack("ann", before.poll("ann"), reason="broken")
+    after = Mailboxes(MailboxStore(tmp_path / "mail"), settings)
+    assert [letter.reason for letter in after.dead_letters("ann")] == ["broken"]
+    assert after.poll("ann") == []
+    for each in (before, after):
+        each.close()
+
+
+class Alone(Links):
+    """Nobody can be reached."""
+
+    def cluster(self) -> str:
+        return "here"
+
+    def restarted(self) -> bool:
+        return False
+
+    def _handle(self, role: str) -> Any:
+        raise UnavailableError(role, "is not there")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[str]:
+    first = Registry(Alone("alone"), str(tmp_path), {"shards": 3, "timeout": 1.0})
+    for number in range(9):
+        first.subscribe("desk", f"a{number} = 1", number)
+    first.unsubscribe([8])
+    first.subscribe("desk", "zz = 1", 8)
+    assert {first.get(number).shard for number in range(9)} == {0, 1, 2}
+    first.close()
+    yield str(tmp_path)
+
+
+def test_what_was_on_shards_that_are_no_more_goes_to_the_others(folder: str) -> None:
+    """Few subscriptions: no pivot was split, so there was nothing of the placement to keep."""
+    second = Registry(Alone("alone"), folder, {"shards": 1})
+    assert {second.get(number).shard for number in range(9)} == {0}
+    assert second.stats()["sizes"] == [9]
+    second.close()

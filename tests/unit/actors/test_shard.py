@@ -1,0 +1,205 @@
+"""A shard beside a registry's store, without a cluster: what it loads, what it is told, what it asks for, and when it does not answer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from actors.interval_blocks import read_intervals
+from actors.messages import ShardPush, ShardStart
+from actors.registry_changes import MoveSubscriptions, Subscribe, Unsubscribe
+from actors.registry_columns import ShardChanges
+from actors.registry_store import RegistryStore
+from actors.server_settings import ServerSettings
+from actors.shard import Shard
+from ray_pubsub.errors import FencedError, UnavailableError
+from ray_pubsub.sharding.merging import ShardMatches, unpacked_ids
+
+TIMEOUT = 60.0
+
+
+class RegistryBeside:
+    """What a shard asks of the beside, answered from a store."""
+
+    def __init__(self) -> None:
+        self.store, self.lineage = RegistryStore(), "first"
+        self.away = threading.Event()
+        self.asked = 0
+
+    def start_shard(self, shard: int) -> ShardStart:
+        if self.away.is_set():
+            raise UnavailableError("the registry", "is away")
+        return ShardStart(self.store.take_epoch("shard", shard), self.lineage, self.store.snapshot_for_shard(shard))
+
+    def changes_for_shard(self, shard: int, epoch: int, lineage: str, since: int) -> ShardChanges | None:
+        self.asked += 1
+        if self.away.is_set():
+            raise UnavailableError("the registry", "is away")
+        if lineage != self.lineage:
+            return None
+        self.store.check_epoch("shard", shard, epoch)
+        return self.store.changes_since(since, shard)
+
+    def add(self, id: Any, text: str, shard: int = 0) -> int:
+        return self.store.commit([Subscribe(id, "desk", text, shard)]).version
+
+    def add_intervals(self, ids: list[Any], low: int, high: int, shard: int = 0) -> int:
+        count = len(ids)
+        table = pa.table({"id": ids, "attribute": ["x"] * count, "low": [low] * count, "high": [high] * count})
+        return self.store.commit_intervals(read_intervals(table, "desk"), shards=shard).version
+
+    def changes(self, since: int, shard: int = 0) -> ShardPush:
+        found = self.store.changes_since(since, shard)
+        assert found is not None
+        return ShardPush(self.lineage, found)
+
+
+@contextmanager
+def shard(beside: RegistryBeside, number: int = 0) -> Iterator[Shard]:
+    found = Shard(number, ServerSettings(), beside)
+    yield found
+
+
+@pytest.fixture
+def beside() -> Iterator[RegistryBeside]:
+    found = RegistryBeside()
+    yield found
+    found.store.close()
+
+
+def matching(found: Shard, beside: RegistryBeside, needed: int, x: Any, timeout: float = TIMEOUT) -> list[Any]:
+    matches = found.match([{"x": x}], beside.lineage, needed, timeout).matches
+    assert isinstance(matches, ShardMatches)
+    return sorted(unpacked_ids(matches.ids).tolist(), key=str)
+
+
+def test_it_loads_what_is_its_own(beside: RegistryBeside) -> None:
+    beside.add("a", "x = 1")
+    beside.add("other", "x = 1", shard=1)
+    version = beside.add_intervals([1, 2], 0, 3)
+    with shard(beside) as found:
+        assert matching(found, beside, version, 1) == [1, 2, "a"]
+        assert matching(found, beside, version, 3) == [1, 2]
+        assert found.health()["subscriptions"] == 3
+        reply = found.match([{"x": 1}, {"x": 9}], beside.lineage, version, TIMEOUT, True)
+        assert (reply.epoch, reply.version, reply.count) == (1, version, 3)
+        assert isinstance(reply.matches, ShardMatches) and reply.matches.numbers is not None
+        assert reply.matches.offsets.tolist() == [0, 3, 3]
+
+
+def test_it_waits_for_the_registry(beside: RegistryBeside) -> None:
+    beside.away.set()
+    version = beside.add("a", "x = 1")
+    with shard(beside) as found:
+        with pytest.raises(UnavailableError, match="is loading"):
+            matching(found, beside, version, 1, timeout=0.01)
+        with pytest.raises(UnavailableError, match="is loading"):
+            found.catch_up(beside.lineage, version)
+        assert found.apply(beside.changes(0)) == -1
+        beside.away.clear()
+        assert matching(found, beside, version, 1) == ["a"]
+
+
+def test_it_is_told_what_changes(beside: RegistryBeside) -> None:
+    first = beside.add("a", "x = 1")
+    with shard(beside) as found:
+        assert matching(found, beside, first, 1) == ["a"]
+        second = beside.add("a", "x = 2")
+        assert found.apply(beside.changes(first)) == second
+        assert (matching(found, beside, second, 1), matching(found, beside, second, 2)) == ([], ["a"])
+        third = beside.store.commit([Unsubscribe("a"), Subscribe("b", "desk", "x = 2")]).version
+        push = beside.changes(second)
+        assert (found.apply(push), found.apply(push), found.apply(beside.changes(first))) == (third, third, third)
+        assert matching(found, beside, third, 2) == ["b"]
+        assert beside.asked == 0
+
+
+def test_it_asks_for_what_it_lacks(beside: RegistryBeside) -> None:
+    first = beside.add("a", "x = 1")
+    with shard(beside) as found:
+        assert matching(found, beside, first, 1) == ["a"]
+        second = beside.add("b", "x = 1")
+        assert matching(found, beside, second, 1) == ["a", "b"]  # a batch says that there is more
+        third = beside.add("c", "x = 1")
+        fourth = beside.add("d", "x = 1")
+        assert found.apply(beside.changes(third)) == fourth  # a change is missing between
+        assert matching(found, beside, fourth, 1) == ["a", "b", "c", "d"]
+        fifth = beside.add("e", "x = 1")
+        assert found.catch_up(beside.lineage, fifth) == fifth
+        assert beside.asked == 3
+        beside.away.set()
+        with pytest.raises(UnavailableError):
+            matching(found, beside, fifth + 1, 1, timeout=0.01)
+
+
+def test_another_lineage_is_loaded_anew(beside: RegistryBeside) -> None:
+    version = beside.add("a", "x = 1")
+    with shard(beside) as found:
+        assert matching(found, beside, version, 1) == ["a"]
+        beside.store, beside.lineage = RegistryStore(), "second"
+        for number in range(3):
+            beside.add(number, "x = 1")
+        assert matching(found, beside, 1, 1) == [0, 1, 2]
+        with pytest.raises(UnavailableError, match="another registry"):
+            found.match([{"x": 1}], "first", version, TIMEOUT)
+
+
+def test_one_that_was_replaced_answers_nobody(beside: RegistryBeside) -> None:
+    version = beside.add("a", "x = 1")
+    with shard(beside) as old, shard(beside) as new:
+        assert matching(old, beside, version, 1) == matching(new, beside, version, 1) == ["a"]
+        epochs = {each.health()["epoch"]: each for each in (old, new)}
+        later = beside.add("b", "x = 1")
+        assert matching(epochs[2], beside, later, 1) == ["a", "b"]
+        with pytest.raises(FencedError):
+            matching(epochs[1], beside, later, 1)
+        with pytest.raises(FencedError):
+            matching(epochs[1], beside, later, 1)
+
+
+def test_what_is_taken_over_is_matched_at_once_and_let_go_if_it_stays_away(beside: RegistryBeside) -> None:
+    beside.add("here", "x = 1")
+    beside.add("a", "x = 1", shard=1)
+    beside.add_intervals(["b"], 0, 3, shard=1)
+    version = beside.add("c", "x = 1", shard=1)
+    numbers = {each: beside.store.get(each).number for each in ("a", "b", "c")}
+    with shard(beside) as found:
+        assert matching(found, beside, version, 1) == ["here"]
+        found.take_over(beside.store.columns_of(np.array(list(numbers.values()))))
+        assert matching(found, beside, version, 1) == ["a", "b", "c", "here"]
+        assert found.health()["moving"] == 3
+        moved = beside.store.commit([MoveSubscriptions([numbers["a"], numbers["b"]], 1, 0)]).version
+        assert found.let_go(beside.lineage, moved) == 1
+        assert matching(found, beside, moved, 1) == ["a", "b", "here"]
+        assert found.let_go(beside.lineage, moved) == 0
+
+
+def test_what_leaves_during_a_move_leaves(beside: RegistryBeside) -> None:
+    version = beside.add("a", "x = 1", shard=1)
+    number = beside.store.get("a").number
+    with shard(beside) as found:
+        assert matching(found, beside, version, 1) == []
+        found.take_over(beside.store.columns_of(np.array([number])))
+        beside.store.commit([MoveSubscriptions([number], 1, 0)])
+        gone = beside.store.commit([Unsubscribe("a")]).version
+        assert found.catch_up(beside.lineage, gone) == gone
+        assert matching(found, beside, gone, 1) == []
+
+
+def test_numbers(beside: RegistryBeside) -> None:
+    version = beside.add("a", "x >= 1")
+    with shard(beside) as found:
+        for x in (0, 1, 2):
+            matching(found, beside, version, x)
+        stats = found.stats()
+        assert (stats["events"], stats["matches"], stats["batches"], stats["subscriptions"]) == (3, 2, 3, 1)
+        counts = found.match_counts()
+        assert (counts.ids.tolist(), counts.matches.tolist()) == (["a"], [2])
+        assert "1 match" in str(found.explain({"x": 1}, beside.lineage, version, TIMEOUT))
+        found.wait_for_merges()
