@@ -193,13 +193,27 @@ class ChangeWriter:
                     if isinstance(change, Subscribe):
                         self.placement.remove(change.route, change.shard)
                 raise
-            effects = Effects()
-            for change, answer in zip(placed, committed.answers, strict=True):
-                self._follow(change, answer, effects)
-            serial = self._send(effects)
-            self._keep_placement()
+            try:
+                effects = Effects()
+                for change, answer in zip(placed, committed.answers, strict=True):
+                    self._follow(change, answer, effects)
+                serial = self._send(effects)
+                self._keep_placement()
+            except Exception:  # it is on disk, so it is not tried again: everybody reads what there is
+                logger.exception("what was committed as version %d could not be passed on", committed.version)
+                serial = self._start_over()
         self._leases.wait_until_known(serial)
         return committed.answers
+
+    def _start_over(self) -> int:
+        """Counts are made anew from the store, shards must have all that is in it, and coordinators ask for everything."""
+        self._routes = Counter({(shard, route): count for shard, route, count in self.store.route_counts()})
+        self.placement.recount(self.route_counts())
+        self._needed[:] = self._pushed[:] = self.store.version
+        self._serial += 1
+        for coordinator in self._leases.attached():
+            self._leases.miss(coordinator, self._serial)
+        return self._serial
 
     def _place(self, changes: list[Change]) -> list[Change]:
         """Every new subscription gets a shard; one that replaces another stays where that is, so that it is replaced in one step."""

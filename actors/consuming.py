@@ -76,7 +76,7 @@ class Consumer:
                     yield message
             finally:
                 if reached < len(messages):
-                    self.release(messages[reached:])
+                    await asyncio.to_thread(self.release, messages[reached:])
 
     def ack(self, deliveries: Any) -> AckReport:
         return self._settle("ack", deliveries)

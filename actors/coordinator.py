@@ -32,6 +32,7 @@ from actors.recent_rate import RecentRate
 from actors.seldom import Seldom
 from actors.server_settings import ServerSettings
 from actors.stored_batch import Stored
+from actors.true_deaths import with_true_deaths
 from actors.turnstile import Turnstile
 from ray_pubsub.engines.plan import IndexPlan
 from ray_pubsub.errors import EventError, FencedError, RayPubSubError, UnavailableError
@@ -73,6 +74,9 @@ class ShardsOfCoordinator(Protocol):
 
     def match(self, questions: Sequence[tuple[Any, ...]], timeout: float) -> list[ShardReply | Exception]:
         """Asks shards at once: which, and the arguments of `Shard.match`."""
+
+    def alive(self, shard: int, timeout: float) -> int | None:
+        """The epoch of a shard that answers and has loaded; else None."""
 
     def explain(self, questions: Sequence[tuple[Any, ...]], timeout: float) -> list[IndexPlan | Exception]:
         """The same of `Shard.explain`."""
@@ -238,7 +242,7 @@ class Coordinator:
                 self._checked(view.lineage, question, reply) for question, reply in zip(questions, replies, strict=True)
             ]
 
-        gathered = gather(ask, view.shards, batch.size, deadline)
+        gathered = gather(with_true_deaths(ask, self._shards.alive), view.shards, batch.size, deadline)
         if gathered.retries:
             with self._counting:
                 self._counts["retries"] += gathered.retries

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "pubsub"
 """Ray puts its own name before it."""
 EVERY = 5.0
-SPARED = 20
+SPARED = 100
 """Reading takes at most one part in so many of the time: what takes long is read less often."""
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 

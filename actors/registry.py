@@ -67,9 +67,10 @@ BULK_TIMEOUT = 600.0
 class Registry:
     """Every method may be called from any thread."""
 
-    def __init__(self, links: Links, data_dir: str | None, given: Mapping[str, Any]) -> None:
-        """`given`: settings that were given; the others are as they were kept, or as they are by default."""
-        self.name = links.server
+    def __init__(self, links: Links, data_dir: str | None, given: Mapping[str, Any], starter: str = "") -> None:
+        """`given`: settings that were given; the others are as they were kept, or as they are by default. `starter`: who it is that
+        started it, of several that tried at once."""
+        self.name, self._starter = links.server, starter
         self._started = time.time()
         self._ready, self._closed = threading.Event(), threading.Event()
         self._failed: RayPubSubError | None = None
@@ -173,6 +174,7 @@ class Registry:
             "settings": self.settings.state(),
             "data_dir": None if self.data_dir is None else str(self.data_dir),
             "lineage": self.lineage,
+            "starter": self._starter,
             "pid": os.getpid(),
         }
 

@@ -24,14 +24,16 @@ from actors.metrics import ActorMetrics, numbers_of_mailboxes, numbers_of_stats
 from actors.packing import unpacked
 from actors.registry import Registry
 from actors.server_settings import ServerSettings
-from actors.shard import Shard
+from actors.shard import LOADING, Shard
 from actors.stored_batch import Stored
 from ray_pubsub.engines.plan import IndexPlan
+from ray_pubsub.errors import UnavailableError
 from ray_pubsub.model.event_batch import EventBatch
 
 __all__ = ["create_coordinator", "create_mailboxes", "create_registry", "create_shard"]
 
 POLL_THREADS = MOST_WAITING + 16
+ALIVE_PATIENCE = 5.0
 
 
 class RayShards:
@@ -68,6 +70,13 @@ class RayShards:
             for reply, matches in zip(found, columns, strict=True)
         ]
 
+    def alive(self, shard: int, timeout: float) -> int | None:
+        try:
+            health = answer(self._links.shard(shard).health.remote(), f"shard {shard}", min(timeout, ALIVE_PATIENCE))
+        except UnavailableError:
+            return None
+        return None if health["version"] == LOADING else int(health["epoch"])
+
     def explain(self, questions: Sequence[tuple[Any, ...]], timeout: float) -> list[IndexPlan | Exception]:
         references = [self._links.shard(shard).explain.remote(*rest) for shard, *rest in questions]
         return answers(references, [f"shard {shard}" for shard, *_ in questions], timeout)
@@ -101,9 +110,9 @@ class ShardActor(Shard):
 
 
 class RegistryActor(Registry):
-    def __init__(self, server: str, data_dir: str | None, given: Mapping[str, Any]) -> None:
+    def __init__(self, server: str, data_dir: str | None, given: Mapping[str, Any], starter: str) -> None:
         _log_here(f"{server} registry")
-        super().__init__(Links(server), data_dir, given)
+        super().__init__(Links(server), data_dir, given, starter)
         ActorMetrics(server, "registry").follow(lambda: numbers_of_stats("registry", self.stats()))
 
 
@@ -137,7 +146,7 @@ class CoordinatorWithMailboxes(Coordinator, MailboxHost):
         _follow_mailboxes(server, self)
 
 
-def create_registry(server: str, data_dir: str | None, given: Mapping[str, Any], node: str | None) -> Any:
+def create_registry(server: str, data_dir: str | None, given: Mapping[str, Any], starter: str, node: str | None) -> Any:
     """On the node that has the data."""
     groups = {"ctl": 4, "ask": 8, "bulk": 2}
     marks = {
@@ -149,7 +158,7 @@ def create_registry(server: str, data_dir: str | None, given: Mapping[str, Any],
         "bulk": ("subscribe_texts", "subscribe_intervals", "rebalance"),
     }  # fmt: skip
     actor = _actor(RegistryActor, groups, marks, threads=64)
-    return _create(actor, server, "registry", node, server, data_dir, given)
+    return _create(actor, server, "registry", node, server, data_dir, given, starter)
 
 
 def create_shard(server: str, number: int, settings: ServerSettings) -> Any:

@@ -199,7 +199,9 @@ class Shard:
             except FencedError as error:
                 # Another instance is this shard now. Nobody is to get an answer from this one any more.
                 self._fenced = error
-                logger.warning("fenced shard=%d epoch=%d version=%d: %s", self.number, self._epoch, self._version, error)
+                logger.warning(
+                    "fenced shard=%d epoch=%d version=%d: %s", self.number, self._epoch, self._version, error
+                )
                 raise
             if found is None:
                 logger.warning(

@@ -16,6 +16,7 @@ import ray
 from actors.calls import Deadline, answer, answers, retried
 from actors.cluster import join
 from actors.links import NAMESPACE, actor_name
+from actors.published_events import new_request
 from actors.remote import create_coordinator, create_mailboxes, create_registry, create_shard
 from actors.server import Server
 from actors.server_settings import ServerSettings
@@ -72,13 +73,14 @@ def start(
     ServerSettings().changed(given)  # says what is wrong with them before anything is started
     folder = None if data_dir is None else _folder(data_dir)
     joined = join(address, start=True)
-    existing = None
+    existing, starter = None, new_request()
     try:
         existing = _find(name)
-        registry = existing or create_registry(name, folder, given, joined.node_id)
+        registry = existing or create_registry(name, folder, given, starter, joined.node_id)
         opened = _opened(registry)
         kept = ServerSettings.of_state(opened["settings"])
-        if existing is not None:
+        own = opened["starter"] == starter  # of two that start it at once, one has
+        if not own:
             _warn_of_differences(name, kept, opened["data_dir"], given, folder)
         actors = _create(name, registry, kept, opened["data_dir"], joined.node_id)
         _wait_until_ready(actors, kept)
@@ -87,7 +89,7 @@ def start(
             _discard(name)
         joined.leave()
         raise
-    return Server(name, actors, kept, opened["data_dir"], joined, own=existing is None)
+    return Server(name, actors, kept, opened["data_dir"], joined, own)
 
 
 def connect(name: str = "default", *, address: str | None = None) -> Server:

@@ -16,6 +16,7 @@ NAMES = [
     "priorities",
     "scaling",
     "server",
+    "spark",
     "updates",
 ]
 

@@ -41,6 +41,7 @@ def main(arguments: list[str]) -> None:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
         other = cluster.add_node(num_cpus=1)
+        cluster.wait_for_nodes()
         ray.init(address=cluster.address, namespace="ray_pubsub", log_to_driver=False)
         here = str(ray.get_runtime_context().get_node_id())
         with (

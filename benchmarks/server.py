@@ -128,7 +128,7 @@ def throughput(server: Server, workload: Workload, table: Table, least: float) -
     ratio, low, high = statistics.median(ratios), min(ratios), max(ratios)
     table.add_row(
         f"{shards}: publish(deliver=False) ÷ MatchIndex in process, events/s",
-        f"{ratio:.2f} ({low:.2f}–{high:.2f}); {statistics.median(rates):,.0f} ÷ {statistics.median(alone):,.0f}",
+        f"{ratio:.2f} ({low:.2f} to {high:.2f}); {statistics.median(rates):,.0f} ÷ {statistics.median(alone):,.0f}",
         f"{least}",
     )
 

@@ -35,7 +35,7 @@ RULES = {
 }
 SIZES = 40
 """Every wish names one of so many sizes, so that a product interests tens of shoppers and not thousands."""
-SHOPPERS = 200
+SHOPPERS = 100
 BATCH = 50
 POLLED = 2000
 CHUNK = 20_000
@@ -181,7 +181,7 @@ def _arguments() -> argparse.Namespace:
         prog="python -m examples.demo", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--subscriptions", type=int, default=100_000, help="how many wish lists (default 100,000)")
-    parser.add_argument("--events", type=int, default=4_000, help="how many products to publish (default 4,000)")
+    parser.add_argument("--events", type=int, default=3_000, help="how many products to publish (default 3,000)")
     parser.add_argument("--shards", type=int, default=2, help="processes that match (default 2)")
     parser.add_argument("--no-kill", dest="kill", action="store_false", help="kill nobody")
     parser.add_argument("--seed", type=int, default=7, help="another seed, other wishes")

@@ -50,6 +50,7 @@ def _lock_of(kernel: Any) -> Iterator[None]:
             Path(folder).mkdir(parents=True, exist_ok=True)
             file = held.enter_context(Path(path).open("wb"))
             fcntl.flock(file, fcntl.LOCK_EX)
+            held.callback(fcntl.flock, file, fcntl.LOCK_UN)  # closing alone would leave it to a child forked meanwhile
         except OSError:
             pass
         _held.add(path)

@@ -52,3 +52,32 @@ def killing(frame: DataFrame, process: int, after: int) -> DataFrame:
             yield batch
 
     return frame.mapInArrow(rows, frame.schema)
+
+
+def held_up(frame: DataFrame, midway: Path, away: Path, back: Path) -> DataFrame:
+    """The first attempt says when it is midway, and waits until something is away; the next ones wait until it is back."""
+    paths = [str(path) for path in (midway, away, back)]
+
+    def rows(batches: Iterator[Any]) -> Iterator[Any]:
+        import time
+
+        from pyspark import TaskContext
+
+        def wait_for(path: str) -> None:
+            ends = time.monotonic() + 120
+            while not os.path.exists(path):  # noqa: PTH110
+                if time.monotonic() > ends:
+                    raise TimeoutError(path)
+                time.sleep(0.02)
+
+        first = TaskContext.get().attemptNumber() == 0  # type: ignore[union-attr]
+        if not first:
+            wait_for(paths[2])
+        for number, batch in enumerate(batches):
+            if first and number == 5:
+                with open(paths[0], "w"):  # noqa: PTH123
+                    pass
+                wait_for(paths[1])
+            yield batch
+
+    return frame.mapInArrow(rows, frame.schema)

@@ -1,9 +1,10 @@
-"""Run in a process of its own by test_connect.py: a back-test under Spark Connect, the answer printed as JSON. One process is not both a
-Connect client and a classic driver."""
+"""Run in a process of its own by test_connect.py: a back-test, and a server, under Spark Connect, the answers printed as JSON. One
+process is not both a Connect client and a classic driver."""
 
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 
 warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
@@ -13,8 +14,9 @@ def main() -> None:
     from pyspark.sql import SparkSession
     from spark_settings import SETTINGS
 
+    from pyspark_ray_pubsub import DefaultSource
     from ray_pubsub.errors import EventSchemaError
-    from spark_bridge import backtest
+    from spark_bridge import backtest, load_subscriptions, match_events
 
     builder = SparkSession.builder.remote("local[2]")
     with warnings.catch_warnings():
@@ -35,7 +37,19 @@ def main() -> None:
         except EventSchemaError as error:
             refused = error.problems
         table = spark.createDataFrame([("t", "price = 1")], "id string, expression string")
+        name, address = sys.argv[1:]
+        loaded = load_subscriptions(
+            spark.sql("select 'connect-' || id as id, 'connected' as subscriber, 'connect_x = ' || id as expression from range(3)"),
+            name, address=address,
+        )  # fmt: skip
+        events = spark.range(0, 10, 1, 2).selectExpr("id as connect_x", "id as n")
+        matched = match_events(events, name, address=address, event_id="n").collect()
+        spark.dataSource.register(DefaultSource)
+        options = {"server": name, "address": address, "event_id": "n"}
+        events.write.format("ray_pubsub").mode("append").options(**options).save()
         answer = {
+            "loaded": [loaded.added, loaded.rejected.count()],
+            "matched": sorted(list(row) for row in matched),
             "session": type(spark).__module__,
             "counts": dict(zip(map(str, found.ids), found.counts.tolist(), strict=True)),
             "rows": found.rows,

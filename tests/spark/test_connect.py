@@ -7,21 +7,30 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spark_settings import TOGETHER
+
+if TYPE_CHECKING:
+    from actors.server import Server
 
 pytestmark = TOGETHER
 PROGRAM = Path(__file__).with_name("connect_program.py")
 
 
-def test_a_backtest_under_spark_connect() -> None:
+def test_under_spark_connect(server: Server) -> None:
     # SPARK_TESTING: the server takes a free port, so that two runs on one machine do not meet.
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_TESTING": "1"}
     environment = {
         name: value for name, value in environment.items() if not name.startswith(("PYSPARK_GATEWAY", "SPARK_REMOTE"))
     }
     done = subprocess.run(
-        [sys.executable, str(PROGRAM)], env=environment, capture_output=True, text=True, timeout=200, check=False
+        [sys.executable, str(PROGRAM), server.name, server.address],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout.splitlines()[-1])
@@ -35,4 +44,9 @@ def test_a_backtest_under_spark_connect() -> None:
         "rejections": ["bad"],
         "refused": [["tags", "array<int>", answer["refused"][0][2]]],
         "from a table": [10],
+        "loaded": [3, 0],
+        "matched": [[n, f"connect-{n}", "connected", "low"] for n in range(3)],
     }
+    deliveries = server.poll("connected")
+    assert sorted(delivery.event_id for delivery in deliveries) == [0, 1, 2]
+    server.ack(deliveries)

@@ -14,6 +14,7 @@ from actors.calls import Deadline
 from actors.coordinator_knowledge import CoordinatorKnowledge
 from actors.coordinator_leases import CoordinatorLeases
 from actors.delivery_batch import DeliveryBatch
+from actors.gathering import Question
 from actors.links import Links
 from actors.mailbox_host import MailboxHost
 from actors.mailbox_settings import MailboxSettings
@@ -23,6 +24,7 @@ from actors.messages import CoordinatorState, News, Note
 from actors.recent_places import RecentPlaces
 from actors.registry import Registry
 from actors.server_settings import ServerSettings
+from actors.true_deaths import with_true_deaths
 from ray_pubsub.errors import UnavailableError
 from ray_pubsub.model.events import read_events
 from ray_pubsub.sharding.pivots import Route
@@ -91,6 +93,22 @@ def test_an_id_that_comes_back_keeps_its_shard_for_a_while() -> None:
     assert places.find("s1") is None
     places.leave("s3", 0)
     assert len(places) == 2
+
+
+def test_a_shard_that_stays_away_has_died_once() -> None:
+    """Calls to a process that is not back yet fail as those to one that dies; a batch is not to blame for them."""
+    alive: list[int | None] = [None, None, 1, 1, 2]
+    dead = UnavailableError("shard 0", "died", died=True)
+    ask = with_true_deaths(lambda questions, _: [dead] * len(questions), lambda shard, _: alive.pop(0))
+    told = [ask([Question(0)], 1.0)[0] for _ in range(6)]
+    assert [isinstance(each, UnavailableError) and each.died for each in told] == [
+        True,
+        False,
+        False,
+        True,
+        False,
+        True,
+    ]
 
 
 def batch(number: int, *subscribers: int) -> DeliveryBatch:
