@@ -52,6 +52,8 @@ class CoordinatorKnowledge:
         self._changed = threading.Condition()
         self._lease_until = 0.0
         self._serial, self._version = 0, 0
+        self._confirmed = 0
+        """The last note that holds for every batch under way too: less than the serial while a barrier waits for some."""
         self._registry_epoch, self._lineage = 0, ""
         self._needed = np.zeros(settings.shards, np.int64)
         self._routes = ShardRoutes(settings.shards)
@@ -66,7 +68,8 @@ class CoordinatorKnowledge:
 
     @property
     def serial(self) -> int:
-        return self._serial
+        """Of the last note that may be confirmed: a lease that is renewed by it lets the registry go on."""
+        return self._confirmed
 
     @property
     def registry_epoch(self) -> int:
@@ -91,14 +94,16 @@ class CoordinatorKnowledge:
             routes.add(shard, route, count)
         with self._changed:
             known = (self._registry_epoch, self._lineage) == (state.registry_epoch, state.lineage)
+            self._attachment += 1  # batches from before this are matched anew, so nothing waits for them
             if known and state.serial < self._serial:
                 # A note that came after this was made has overtaken it, and was confirmed.
+                self._confirmed = self._serial
                 self._lease_until = asked_at + state.lease
                 self._changed.notify_all()
                 return
-            self._attachment += 1
             self._registry_epoch, self._lineage = state.registry_epoch, state.lineage
-            self._serial, self._version, self._needed = state.serial, state.version, state.needed.copy()
+            self._serial = self._confirmed = state.serial
+            self._version, self._needed = state.version, state.needed.copy()
             self._routes, self._moving, self.rules = routes, state.moving, rules
             self.names = dict(state.subscribers)
             self._lease_until = asked_at + state.lease
@@ -128,11 +133,15 @@ class CoordinatorKnowledge:
                 self._apply(note.news)
                 self._serial = note.serial
                 self._changed.notify_all()
-            if not note.news.barrier:
-                return True
-            self._generation += 1
-            ended = self._generation
-            return self._changed.wait_for(lambda: all(begun >= ended for begun in self._under_way), timeout)
+            attachment = self._attachment
+            if note.news.barrier:
+                self._generation += 1
+                ended = self._generation
+                if not self._changed.wait_for(lambda: all(begun >= ended for begun in self._under_way), timeout):
+                    return False
+            if attachment == self._attachment and self._confirmed == note.serial - 1:
+                self._confirmed = note.serial
+            return True
 
     def _apply(self, news: News) -> None:
         for shard, route, count in news.added:

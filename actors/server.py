@@ -168,7 +168,7 @@ class Server:
 
         `event_id` names the attribute that holds the events' ids: what was published under an id is, within the window, not delivered
         again. `deliver=False` only matches. `request`: an id of your own for the whole publication, to repeat it after an error and have it
-        delivered once. More than 8,192 events go in portions, which are delivered in any order. A bad event is in the result's `errors`; the
+        delivered once. More than 8,192 events go in portions, delivered in any order. A bad event is in the result's `errors`; the
         others are published. Raises OverloadedError if too much waits."""
         return self._publisher.publish(events, event_id, deliver, request, timeout)
 

@@ -13,6 +13,7 @@ NAMES = [
     "mailboxes",
     "many_patterns",
     "matching",
+    "node_loss",
     "priorities",
     "scaling",
     "server",

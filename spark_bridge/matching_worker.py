@@ -96,9 +96,9 @@ def _table(columns: list[Any]) -> Any:
 
 def _subscription_ids(ids: Any, kind: str) -> Any:
     if kind == "long":
-        if not isinstance(ids, np.ndarray) or ids.dtype != np.int64:
-            raise TableError("subscription_id", 'there are ids that are strings; leave out subscription_ids="long"')
-        return pa.array(ids)
+        if isinstance(ids, np.ndarray) and (ids.dtype != object or all(type(each) is int for each in ids.tolist())):
+            return pa.array(ids, pa.int64())
+        raise TableError("subscription_id", 'there are ids that are strings; leave out subscription_ids="long"')
     if isinstance(ids, np.ndarray) and ids.dtype == object:  # both strings and ints
         return pa.array(list(map(str, ids.tolist())), pa.string())
     return (pa.array(ids) if isinstance(ids, np.ndarray) else ids).cast(pa.string())

@@ -13,7 +13,7 @@ from actors.metrics import COUNTERS, GAUGES, HISTOGRAMS
 from actors.server import Server
 
 NEEDED = ("opencensus", "opentelemetry.exporter.prometheus", "prometheus_client", "aiohttp_cors", "pydantic")
-LONGEST = 60.0
+LONGEST = 150.0
 
 
 @pytest.fixture(scope="module")

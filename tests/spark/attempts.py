@@ -13,27 +13,30 @@ if TYPE_CHECKING:
 
 
 def failing_first(frame: DataFrame) -> DataFrame:
-    """The first attempt of every task hands on all rows and then fails; the next one hands them on the other way round."""
+    """The first attempt of the first task hands on all rows and then fails; the next one hands them on the other way round."""
 
     def rows(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext
 
-        first = TaskContext.get().attemptNumber() == 0  # type: ignore[union-attr]
+        context = TaskContext.get()
+        first = context.attemptNumber() == 0  # type: ignore[union-attr]
         for batch in list(batches)[:: 1 if first else -1]:
             yield batch if first else batch.take(list(range(batch.num_rows))[::-1])
-        if first:
+        if first and context.partitionId() == 0:  # type: ignore[union-attr]
             raise RuntimeError("the first attempt fails")
 
     return frame.mapInArrow(rows, frame.schema)
 
 
 def failing_while(frame: DataFrame, flag: Path) -> DataFrame:
-    """Every attempt fails, having handed on all rows, as long as the file is there."""
+    """Every attempt of the first task fails, having handed on all rows, as long as the file is there."""
     path = str(flag)
 
     def rows(batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
         yield from batches
-        if os.path.exists(path):  # noqa: PTH110 - this travels by value
+        if TaskContext.get().partitionId() == 0 and os.path.exists(path):  # type: ignore[union-attr]  # noqa: PTH110 - travels by value
             raise RuntimeError("the flag is up")
 
     return frame.mapInArrow(rows, frame.schema)

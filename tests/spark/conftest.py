@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
+    from spark_bridge.local_spark import check_java
+
+    check_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # Two cores; and four attempts of a task, where a local Spark otherwise makes one.
@@ -46,7 +49,7 @@ def server(cluster: Joined, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """For all tests: each has ids, subscribers and attributes of its own."""
     import ray_pubsub
 
-    with ray_pubsub.start(2, tmp_path_factory.mktemp("server"), "spark") as server:
+    with ray_pubsub.start(2, tmp_path_factory.mktemp("server"), "spark", mailbox={"capacity": 2000}) as server:
         yield server
 
 

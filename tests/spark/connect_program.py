@@ -42,7 +42,7 @@ def main() -> None:
             spark.sql("select 'connect-' || id as id, 'connected' as subscriber, 'connect_x = ' || id as expression from range(3)"),
             name, address=address,
         )  # fmt: skip
-        events = spark.range(0, 10, 1, 2).selectExpr("id as connect_x", "id as n")
+        events = spark.range(0, 10, 1, 2).selectExpr("id as connect_x", "30000 + id as n")
         matched = match_events(events, name, address=address, event_id="n").collect()
         spark.dataSource.register(DefaultSource)
         options = {"server": name, "address": address, "event_id": "n"}

@@ -240,7 +240,7 @@ def test_it_prints_as_a_table(spark: SparkSession) -> None:
 
 def test_the_example_in_the_readme(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     text = (Path(__file__).parents[2] / "README.md").read_text()
-    (block,) = re.findall(r"^```python\n(from pyspark.*?)^```", text, re.MULTILINE | re.DOTALL)
+    _, block = re.findall(r"^```python\n(from pyspark.*?)^```", text, re.MULTILINE | re.DOTALL)
     exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
     printed = capsys.readouterr().out
     assert "match at least one of 2 subscriptions" in printed

@@ -22,7 +22,16 @@ from spark_bridge.worker_index import KEPT, PackedIndex, pack, unpacked
 
 
 def test_public_names() -> None:
-    assert spark_bridge.__all__ == ["Backtest", "EventColumns", "backtest", "event_columns"]
+    assert spark_bridge.__all__ == [
+        "Backtest",
+        "EventColumns",
+        "LoadReport",
+        "backtest",
+        "bad_events",
+        "event_columns",
+        "load_subscriptions",
+        "match_events",
+    ]
     assert [name for name in spark_bridge.__all__ if not inspect.getdoc(getattr(spark_bridge, name))] == []
     methods = inspect.getmembers(spark_bridge.Backtest, inspect.isfunction)
     assert [name for name, method in methods if not name.startswith("_") and not method.__doc__] == []

@@ -45,8 +45,8 @@ def test_under_spark_connect(server: Server) -> None:
         "refused": [["tags", "array<int>", answer["refused"][0][2]]],
         "from a table": [10],
         "loaded": [3, 0],
-        "matched": [[n, f"connect-{n}", "connected", "low"] for n in range(3)],
+        "matched": [[30_000 + n, f"connect-{n}", "connected", "low"] for n in range(3)],
     }
     deliveries = server.poll("connected")
-    assert sorted(delivery.event_id for delivery in deliveries) == [0, 1, 2]
+    assert sorted(delivery.event_id for delivery in deliveries) == [30_000, 30_001, 30_002]
     server.ack(deliveries)

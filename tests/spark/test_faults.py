@@ -15,6 +15,7 @@ from pyspark.errors import PythonException
 from spark_settings import TOGETHER
 
 import ray_pubsub
+from actors.calls import Deadline, answer, retried
 from spark_bridge import match_events
 from spark_bridge.publishing_worker import Handoff, handed_over
 from spark_bridge.task_place import TaskPlace
@@ -48,7 +49,8 @@ def test_a_shard_is_killed_during_a_job(
     session_setting("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
     frame = killing(spark.range(0, 4000, 1, 2).selectExpr("id as killed_x"), pid, after=3)
     found = match_events(frame, server, event_id="killed_x", batch_rows=200).collect()
-    assert ray.get(server.shards[0].health.remote())["pid"] != pid
+    health = retried(lambda left: answer(server.shards[0].health.remote(), "the shard", left), Deadline(60.0))
+    assert health["pid"] != pid
     expected = sorted((x, f"kill-{n}") for x in range(4000) for n in range(20) if x >= n * 100)
     assert sorted((row.event_id, row.subscription_id) for row in found) == expected
     server.unsubscribe_many([f"kill-{number}" for number in range(20)])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -126,7 +128,7 @@ def test_bad_rows_are_told_as_chosen(spark: SparkSession, server: Server) -> Non
         ((row.event_id, row.error) for row in bad), key=str
     )
     with pytest.raises(PythonException, match="EventError: event"):
-        match_events(frame, server, event_id="id", errors="fail").collect()
+        match_events(frame.coalesce(1), server, event_id="id", errors="fail").collect()
     server.unsubscribe("bad-1")
 
 
@@ -156,23 +158,23 @@ def delivered(server: Server, subscriber: str) -> list[Any]:
 def test_deliveries_are_made_once_however_often_a_task_runs(
     spark: SparkSession, server: Server, event_id: str | None
 ) -> None:
-    """Every first attempt fails when all is delivered; the second has the rows in another order; then all of it again."""
+    """A first attempt fails when all is delivered; the second has the rows in another order; then all of it again."""
     name = f"once-{event_id}"
     server.subscribe(name, f"once_kind = '{name}' and once_x >= 0", id=name)
     frame = spark.sql(  # of equal rows there are several, in one partition and in two
-        f"select '{name}' as once_kind, {'id' if event_id else 'id % 5'} as once_n, 1 as once_x from range(0, 60, 1, 2)"
+        f"select '{name}' as once_kind, {'40000 + id' if event_id else 'id % 5'} as once_n, 1 as once_x from range(0, 60, 1, 2)"
     )
     matched = match_events(failing_first(frame), server, event_id=event_id, deliver=True, batch_rows=7)
     assert matched.filter(f"subscriber = '{name}'").count() == 60
     assert matched.filter(f"subscriber = '{name}'").count() == 60
     events = delivered(server, name)
-    assert sorted(event["once_n"] for event in events) == sorted(n if event_id else n % 5 for n in range(60))
+    assert sorted(event["once_n"] for event in events) == sorted(40_000 + n if event_id else n % 5 for n in range(60))
     assert events[0].keys() == {"once_kind", "once_n", "once_x"}
     server.unsubscribe(name)
 
 
 def test_a_full_mailbox_is_waited_for(spark: SparkSession, server: Server) -> None:
-    """150,000 deliveries into a mailbox that holds 100,000, while somebody polls."""
+    """6,000 deliveries into a mailbox that holds 2,000, while somebody polls."""
     import threading
 
     server.subscribe("narrow", "narrow_x >= 0", id="narrow-1")
@@ -180,12 +182,12 @@ def test_a_full_mailbox_is_waited_for(spark: SparkSession, server: Server) -> No
 
     def consume() -> None:
         while not (over.is_set() and not server.poll("narrow", limit=1)):
-            messages = server.poll("narrow", limit=10_000, wait=0.5)
+            messages = server.poll("narrow", limit=500, wait=0.5)
             taken.extend(message.event_id for message in messages)
             server.ack(messages)
 
     consumer = threading.Thread(target=consume)
-    frame = spark.range(0, 130_000, 1, 2).selectExpr("id as narrow_x")
+    frame = spark.range(500_000, 506_000, 1, 2).selectExpr("id as narrow_x")
     consumer.start()
     try:
         count = match_events(frame, server, event_id="narrow_x", deliver=True).filter("subscriber = 'narrow'").count()
@@ -193,8 +195,8 @@ def test_a_full_mailbox_is_waited_for(spark: SparkSession, server: Server) -> No
         over.set()
         consumer.join()
         server.unsubscribe("narrow-1")
-    assert count == 130_000
-    assert sorted(set(taken)) == list(range(130_000)) and len(taken) == 130_000
+    assert count == 6000
+    assert sorted(taken) == list(range(500_000, 506_000))
 
 
 def test_what_is_refused_before_a_job_runs(spark: SparkSession) -> None:
@@ -214,3 +216,15 @@ def test_what_is_refused_before_a_job_runs(spark: SparkSession) -> None:
             match_events(frame, **{"columns": ["x"], **wrong})
     with pytest.raises(SettingError, match="DataFrame"):
         match_events([{"x": 1}])  # type: ignore[arg-type]
+
+
+def test_the_example_in_the_readme(spark: SparkSession, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    block, _ = re.findall(r"^```python\n(from pyspark.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert 'ray_pubsub.start(name="default")' in block
+    block = block.replace('ray_pubsub.start(name="default")', f'ray_pubsub.connect("{server.name}")')
+    exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
+    printed = capsys.readouterr().out
+    assert "100 subscriptions added, 0 rejected" in printed
+    assert "|event_id|subscription_id|subscriber|priority|model|" in printed
+    assert server.unsubscribe_many([f"w{number}" for number in range(100)]) == 100

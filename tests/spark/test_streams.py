@@ -70,23 +70,23 @@ def test_matches_of_a_stream_and_the_stream_delivered_once(spark: SparkSession, 
     fails once, its rows in another order the next time; in the second all fail, the query dies and goes on with other partitions."""
     server.subscribe("sunk", "kind = 'sunk' and place.x < 5", id="sunk-1")
     events, checkpoint, flag = tmp_path / "events", tmp_path / "checkpoint", tmp_path / "flag"
-    write_events(spark, events, "sunk", 0, 60)
+    write_events(spark, events, "sunk", 10_000, 60)
     matched = match_events(stream_of(spark, events), server, event_id="n")
     run(matched, tmp_path / "matching", target="parquet", path=str(tmp_path / "matches"))
     rows = spark.read.parquet(str(tmp_path / "matches")).collect()
     assert sorted((row.event_id, row.subscription_id) for row in rows) == [
-        (n, "sunk-1") for n in range(60) if n % 10 < 5
+        (n, "sunk-1") for n in range(10_000, 10_060) if n % 10 < 5
     ]
 
     run(failing_first(stream_of(spark, events).repartition(2)), checkpoint, server, event_id="n", batch_rows="8")
-    assert delivered(server, "sunk") == [n for n in range(60) if n % 10 < 5]
-    write_events(spark, events, "sunk", 60, 40)
+    assert delivered(server, "sunk") == [n for n in range(10_000, 10_060) if n % 10 < 5]
+    write_events(spark, events, "sunk", 10_060, 40)
     flag.touch()
     with pytest.raises(StreamingQueryException, match="the flag is up"):
         run(failing_while(stream_of(spark, events).repartition(2), flag), checkpoint, server, event_id="n")
     flag.unlink()
     run(failing_while(stream_of(spark, events).repartition(3), flag), checkpoint, server, event_id="n")
-    assert delivered(server, "sunk") == [n for n in range(60, 100) if n % 10 < 5]
+    assert delivered(server, "sunk") == [n for n in range(10_060, 10_100) if n % 10 < 5]
     server.unsubscribe("sunk-1")
 
 
@@ -145,10 +145,10 @@ def test_a_stream_is_a_subscriber(spark: SparkSession, server: Server, tmp_path:
 
 def test_a_frame_is_written_and_what_is_wrong_is_told(spark: SparkSession, server: Server) -> None:
     server.subscribe("saved", "saved_x < 3", id="saved-1")
-    frame = spark.range(0, 10, 1, 2).selectExpr("id as saved_x", "id as n")
+    frame = spark.range(0, 10, 1, 2).selectExpr("id as saved_x", "20000 + id as n")
     given = {"server": server.name, "address": server.address}
     frame.write.format("ray_pubsub").mode("append").options(**given, event_id="n").save()
-    assert delivered(server, "saved") == [0, 1, 2]
+    assert delivered(server, "saved") == [20_000, 20_001, 20_002]
     for wrong in ({"evnt_id": "n"}, {"errors": "ignore"}, {"event_id": "missing"}, {"batch_rows": "many"}):
         with pytest.raises(Exception, match=r"option of ray_pubsub|'drop' or 'fail'|no such column|a whole number"):
             frame.write.format("ray_pubsub").mode("append").options(**given, **wrong).save()

@@ -133,7 +133,7 @@ def test_a_barrier_waits_for_the_batches_before_it(knowledge: CoordinatorKnowled
     first.__enter__()
     telling = threading.Thread(target=lambda: taken.append(knowledge.take(note(5, News(12, barrier=True)), 60.0)))
     telling.start()
-    while knowledge.serial < 5:  # until it waits
+    while knowledge.state()["serial"] < 5:  # until it waits
         pass
     with knowledge.view(BATCH, Deadline(60)):  # one that came later is not waited for
         assert taken == []

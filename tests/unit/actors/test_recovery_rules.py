@@ -49,6 +49,7 @@ def test_a_note_that_overtook_the_answer_is_not_forgotten() -> None:
     knowledge.learn(known(3), time.monotonic())
     assert knowledge.take(Note(5, "line", 4, News(11, (0,), [(0, X, 1)])), 1.0)
     knowledge.learn(known(3), time.monotonic())  # asked for before the note was sent, and here after it
+    assert knowledge.serial == 4  # or its lease would never be renewed again
     with knowledge.view(read_events([{"x": 1}]), Deadline(0.0)) as view:
         assert (view.shards, view.needed) == ((0,), (11,))
 
@@ -62,6 +63,16 @@ def test_a_batch_that_outlived_its_lease_does_not_hold() -> None:
         assert not knowledge.held(view)
         knowledge.learn(known(4), time.monotonic())  # who attaches anew has not waited for this batch
         assert not knowledge.held(view)
+
+
+def test_a_lease_that_is_renewed_does_not_confirm_a_barrier_that_still_waits() -> None:
+    knowledge = CoordinatorKnowledge(ServerSettings(shards=1))
+    knowledge.learn(known(3), time.monotonic())
+    with knowledge.view(read_events([{"x": 1}]), Deadline(0.0)):
+        assert not knowledge.take(Note(5, "line", 4, News(11, barrier=True)), 0.01)
+        assert knowledge.serial == 3
+    assert knowledge.take(Note(5, "line", 4, News(11, barrier=True)), 1.0)
+    assert knowledge.serial == 4
 
 
 def test_what_a_shard_needs_never_becomes_less() -> None:

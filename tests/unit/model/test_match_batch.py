@@ -167,11 +167,11 @@ BAD = [{"x": 1}, {"x": b"?"}, {"x": 1}, {"x": b"?"}]
 )
 def test_bad_events_keep_their_place_and_match_nothing(events: Any) -> None:
     batch = index_of(one="x = 1", always="true").match_many(events)
-    assert [batch[place] for place in range(4)] == [["one", "always"], [], ["one", "always"], []]
+    assert [sorted(batch[place]) for place in range(4)] == [["always", "one"], [], ["always", "one"], []]
     assert batch.event_ids.tolist() == [0, 1, 2, 3]
     assert batch.offsets.tolist() == [0, 2, 2, 4, 4]
     assert [error.position for error in batch.errors] == [1, 3]
-    assert list(batch.pairs()) == [(0, "one"), (0, "always"), (2, "one"), (2, "always")]
+    assert sorted(batch.pairs()) == [(0, "always"), (0, "one"), (2, "always"), (2, "one")]
     assert "2 bad events" in repr(batch)
 
 
