@@ -162,10 +162,11 @@ def create_registry(server: str, data_dir: str | None, given: Mapping[str, Any],
 
 
 def create_shard(server: str, number: int, settings: ServerSettings) -> Any:
-    groups = {"ctl": 2, "match": 4, "apply": 1}
+    groups = {"ctl": 2, "match": 4, "large": 1, "apply": 1}
     marks = {
         "ctl": ("health", "stats", "ranking", "match_counts", "wait_for_merges"),
-        "match": ("match", "match_few", "match_apart", "explain"),
+        "match": ("match", "match_few", "explain"),
+        "large": ("match_apart",),
         "apply": ("apply", "catch_up", "take_over", "let_go"),
     }
     actor = _actor(ShardActor, groups, marks)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from actors.numbered_columns import NumberedColumns
@@ -41,7 +42,7 @@ class ShardContent:
         ids, _ = self.columns.resolve(removed, counted=False)
         left = np.ones(len(removed), np.bool_)
         # First what they are, then that they match: whatever matches can be resolved.
-        for block in added.intervals:
+        for block in _joined(added.intervals):
             self.columns.put(block.numbers, block.ids, block.subscribers)
             replaced = left & _isin(ids, block.ids)
             left &= ~replaced
@@ -85,6 +86,26 @@ def _blocks_without(blocks: list[IntervalColumns], numbers: NDArray[np.int64]) -
                 block.routes[kept],
                 block.table.filter(rows),
             )
+
+
+def _joined(blocks: list[IntervalColumns]) -> list[IntervalColumns]:
+    """As few as there are schemas. The registry's blocks have a size that suits its file; an index built from all at once has fewer
+    segments, and matches in two thirds of the time."""
+    alike: dict[Any, list[IntervalColumns]] = {}
+    for block in blocks:
+        alike.setdefault(str(block.table.schema), []).append(block)
+    return [
+        own[0]
+        if len(own) == 1
+        else IntervalColumns(
+            np.concatenate([block.numbers for block in own]),
+            np.concatenate([block.ids for block in own]),
+            np.concatenate([block.subscribers for block in own]),
+            np.concatenate([block.routes for block in own]),
+            pa.concat_tables([block.table for block in own]),
+        )
+        for own in alike.values()
+    ]
 
 
 def _isin(ids: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:

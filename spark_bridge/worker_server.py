@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import time
@@ -81,7 +82,8 @@ def _connect(place: ServerPlace) -> Server:
     pause = PAUSE
     while True:
         try:
-            return connect(place.name, address=place.address)
+            with _quiet_end():
+                return connect(place.name, address=place.address)
         except ClusterError as error:
             if time.monotonic() + pause >= ends:
                 raise ClusterError(error.address, f"{error.reason}. {_conditions()}") from None
@@ -90,6 +92,17 @@ def _connect(place: ServerPlace) -> Server:
                 raise
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
+
+
+@contextmanager
+def _quiet_end() -> Iterator[None]:
+    """Spark ends its Python processes by SIGTERM, and Ray sets a handler that then prints where they were: the one before it comes back."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # not in the main thread, where handlers are set
+            signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _conditions() -> str:

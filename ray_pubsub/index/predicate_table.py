@@ -80,10 +80,11 @@ class PredicateTable:
         plain = np.zeros(len(self.ids), dtype=np.bool_)
         if self.kind in (Kind.NUMBER, Kind.TIMESTAMP):
             low, high, seen = self._low, self._high, np.full(len(self.attributes), -1, dtype=np.int64)
-            find_plain(
-                self.offsets, self.attribute, low.whole, low.rest, low.given, self.low_closed,
-                high.whole, high.rest, high.given, self.high_closed, seen, plain,
-            )  # fmt: skip
+            columns: list[NDArray[Any]] = [
+                low.whole, low.rest, low.given, self.low_closed, high.whole, high.rest, high.given, self.high_closed,
+            ]  # fmt: skip
+            attribute: NDArray[Any] = self.attribute.astype(np.int32, copy=False)
+            find_plain(*map(_read_only, [self.offsets, attribute, *columns]), seen, plain)
         return plain
 
     def clauses(self, slots: NDArray[np.int64], vocabulary: Vocabulary) -> ClauseTable:
@@ -155,6 +156,13 @@ def _sides(bounded: NDArray[np.bool_], closed: NDArray[np.bool_], if_closed: int
     if bounded.strides == closed.strides == (0,) and bounded[:1].all() and closed[:1].all():
         return np.broadcast_to(np.uint8(if_closed), len(bounded))
     return np.where(bounded, np.where(closed, if_closed, if_open), Side.NONE).astype(np.uint8)
+
+
+def _read_only(column: NDArray[Any]) -> NDArray[Any]:
+    """Of one kind for the kernel, which would otherwise be compiled for every way in which tables can come."""
+    found = np.ascontiguousarray(column).view()
+    found.flags.writeable = False
+    return found
 
 
 def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
