@@ -239,8 +239,8 @@ def match_pipeline(
     first_event, first_planned, event_offsets, event_column, event_code, order, exclusive, grid, lows, highs, caches, omega, rows,
     block, codes, alive, spare, survivors, offsets, out,
 ):  # fmt: skip
-    """Algorithm 3 for the planned events from `first_event` on, until `out` is full: returns the next event, the room it needs more, the steps
-    of the exclusive method, and how many of them began at a cache.
+    """Algorithm 3 for the planned events from `first_event` on, until `out` is full: returns the next event, the room it needs more, the
+    steps of the exclusive method, and how many of them began at a cache.
 
     Event e of the batch has the plan e - first_planned: its first exclusive[…] attributes in order[…] by the exclusive method, the rest by
     the inclusive one, clause by clause. `codes` is zero, and is left so; `alive` and `spare` have a bit for each clause of a block."""
