@@ -262,7 +262,11 @@ class UnknownServerError(RayPubSubError, KeyError):
         self.name = name
         self.running = running
         self.address = address
-        there = f"there are {', '.join(map(repr, running))}" if running else "none runs there; ray_pubsub.start(…) starts one"
+        there = (
+            f"there are {', '.join(map(repr, running))}"
+            if running
+            else "none runs there; ray_pubsub.start(…) starts one"
+        )
         super().__init__(f"no server {name!r} runs on the Ray cluster at {address}; {there}")
 
     def __str__(self) -> str:  # KeyError would show the message's repr
