@@ -36,9 +36,7 @@ __all__ = ["main"]
 
 ATTRIBUTES = 15
 """With 10, as W1 has, every event would match a hundred of these: the output would be all that is measured. With 15 it is about three."""
-SUBSCRIPTIONS = 6 * 16_384
-"""Whole blocks of the registry. Of 100,000 some hundred would be left over in each shard's tail, and on subscriptions like these a tail
-takes longer than all blocks together: that is a matter of the index, and not of Spark."""
+SUBSCRIPTIONS = 100_000
 BATCH = 8192
 MODULUS = 1_000_003
 console = Console(width=130)
