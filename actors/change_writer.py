@@ -193,17 +193,26 @@ class ChangeWriter:
                     if isinstance(change, Subscribe):
                         self.placement.remove(change.route, change.shard)
                 raise
-            try:
-                effects = Effects()
+
+            def follow(effects: Effects) -> None:
                 for change, answer in zip(placed, committed.answers, strict=True):
                     self._follow(change, answer, effects)
-                serial = self._send(effects)
-                self._keep_placement()
-            except Exception:  # it is on disk, so it is not tried again: everybody reads what there is
-                logger.exception("what was committed as version %d could not be passed on", committed.version)
-                serial = self._start_over()
+
+            serial = self._pass_on(follow)
         self._leases.wait_until_known(serial)
         return committed.answers
+
+    def _pass_on(self, follow: Callable[[Effects], None]) -> int:
+        """What was committed, to those who must know. It is on disk and never tried again: if this fails, everybody reads what there is."""
+        try:
+            effects = Effects()
+            follow(effects)
+            serial = self._send(effects)
+            self._keep_placement()
+            return serial
+        except Exception:
+            logger.exception("what was committed as version %d could not be passed on", self.store.version)
+            return self._start_over()
 
     def _start_over(self) -> int:
         """Counts are made anew from the store, shards must have all that is in it, and coordinators ask for everything."""
@@ -234,15 +243,13 @@ class ChangeWriter:
 
     def _follow(self, change: Change, answer: Answer | RayPubSubError, effects: Effects) -> None:
         """Counts what came and what went."""
-        done = isinstance(answer, Answer) and not answer.repeated
-        if isinstance(change, Subscribe):
-            if not done:
-                self.placement.remove(change.route, change.shard)
-                return
-            effects.came[change.shard].append((answer.number, change))  # type: ignore[union-attr]
-            effects.added[change.shard, change.route] += 1
         if not isinstance(answer, Answer) or answer.repeated:
+            if isinstance(change, Subscribe):
+                self.placement.remove(change.route, change.shard)
             return
+        if isinstance(change, Subscribe):
+            effects.came[change.shard].append((answer.number, change))
+            effects.added[change.shard, change.route] += 1
         if answer.gone is not None:
             if isinstance(change, Unsubscribe):
                 self._recent.leave(change.id, answer.gone.shard)
@@ -292,24 +299,27 @@ class ChangeWriter:
                 self._take_back(pivots, shards, every)
                 serial = self._serial
             else:
-                effects = Effects()
-                kept = every
-                if answer.kept is not None:
-                    kept = np.zeros(len(shards), np.bool_)
-                    kept[answer.kept] = True
-                    self._take_back(pivots, shards, ~kept)
-                for shard, route, count in _counted(pivots, shards, kept):
-                    effects.added[shard, route] += count
-                for number, shard, code in zip(*(column.tolist() for column in _columns(answer)), strict=True):
-                    route = self.store.route(code)
-                    self.placement.remove(route, shard)
-                    effects.removed[shard, route] += 1
-                    effects.gone[shard].append(number)
-                effects.in_bulk.update(np.unique(shards[kept]).tolist(), effects.gone)
-                serial = self._send(effects)
-                self._keep_placement()
+                serial = self._pass_on(lambda effects: self._follow_many(pivots, shards, answer, effects))
         self._leases.wait_until_known(serial)
         return answer
+
+    def _follow_many(
+        self, pivots: PivotColumn, shards: NDArray[np.int32], answer: BulkAnswer, effects: Effects
+    ) -> None:
+        """Counts what came and what went."""
+        kept = np.ones(len(shards), np.bool_)
+        if answer.kept is not None:
+            kept[:] = False
+            kept[answer.kept] = True
+            self._take_back(pivots, shards, ~kept)
+        for shard, route, count in _counted(pivots, shards, kept):
+            effects.added[shard, route] += count
+        for number, shard, code in zip(*(column.tolist() for column in _columns(answer)), strict=True):
+            route = self.store.route(code)
+            self.placement.remove(route, shard)
+            effects.removed[shard, route] += 1
+            effects.gone[shard].append(number)
+        effects.in_bulk.update(np.unique(shards[kept]).tolist(), effects.gone)
 
     def _place_many(self, ids: Any, pivots: PivotColumn) -> NDArray[np.int32]:
         there = self.store.shards_of(ids)

@@ -391,7 +391,7 @@ class Coordinator:
                 logger.info("coordinator %d waits for the registry: %s", self.number, error)
                 failed = True
                 time.sleep(PAUSE)
-            except Exception:
+            except Exception:  # without this thread the coordinator would never publish again
                 logger.exception("coordinator %d", self.number)
                 time.sleep(PAUSE)
 

@@ -146,7 +146,7 @@ class ActorMetrics:
                 self.tell(read())
             except RayPubSubError as error:  # it is being closed, or could not open its files
                 logger.debug("no metrics: %s", error)
-            except Exception:
+            except Exception:  # the actor's work goes on, measured or not
                 logger.exception("could not tell the metrics")
             time.sleep(min(SELDOMEST, max(EVERY, SPARED * (time.thread_time() - started))))
 

@@ -1,5 +1,5 @@
-"""Small answers as bytes. Ray hands every array of an answer over by itself, which is right for large ones; for a few numbers one string of
-bytes is quicker by a fifth of a whole call."""
+"""Small answers as bytes. Ray hands every array of an answer over by itself, which is right for large ones; for a few numbers one string
+of bytes is quicker."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Registry:
             except UnavailableError as error:
                 logger.info("waiting for the shards: %s", error)
                 time.sleep(PAUSE)
-            except Exception:
+            except Exception:  # without this thread the server would never be ready
                 logger.exception("could not settle")
                 time.sleep(1.0)
         self._ready.set()

@@ -26,8 +26,8 @@ RANKED = np.int64(-(2**63))
 """In `least`: the track's operands are in memory."""
 
 
-# Handing an array on to another function takes and gives back a reference to it, atomically: 36 ns a code where arrays went along, 3 where
-# only numbers do.
+# Handing an array on to another function takes and gives back a reference to it, atomically; so only numbers
+# go along.
 @compiled
 def ranked_offset(whole, rest, count, start, operand_whole, operand_rest):
     low, high = start, start + count

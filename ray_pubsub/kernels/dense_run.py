@@ -1,5 +1,5 @@
 """One event against several dense segments in one call: what a call costs, and letting go of the GIL, is paid once, not for every small
-block (12 µs each)."""
+block."""
 
 from __future__ import annotations
 

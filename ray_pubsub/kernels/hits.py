@@ -28,7 +28,7 @@ def place_hits(offsets, slots, cursor, out):
 def keep_visible(offsets, slots, died, version, flags, seen, epoch):
     """Takes out, in place, slots removed at or before `version` and what a slot with several clauses repeats within an event.
 
-    Most slots have no flag, and a byte each is nearer to the cache than a version each: 14 ns a match became 6. `seen` remembers per slot
+    Most slots have no flag, and a byte each is nearer to the cache than a version each. `seen` remembers per slot
     the last event that had it, as epoch + event. Returns whether a slot needs its expression asked."""
     target = 0
     start = 0

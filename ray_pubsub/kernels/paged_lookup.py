@@ -13,8 +13,8 @@ LOW = 0xFFFF_FFFF
 def look_up(numbers, bits, page_of, records, more, out_words, out_subscribers):
     """Per number the first word of its record, and its subscriber: the low half of the second, whose high half counts `more` matches.
 
-    One record is one cache line's worth of asking: with a column each for ids, subscribers and counts this took twice as long. Two readers
-    at once may lose a count."""
+    One record is one cache line's worth of asking; a column each for ids, subscribers and counts, tried first, was slower. Two readers at
+    once may lose a count."""
     mask = (1 << bits) - 1
     for i in range(len(numbers)):
         page = page_of[numbers[i] >> bits]
