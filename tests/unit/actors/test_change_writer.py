@@ -328,3 +328,28 @@ def test_parts_of_a_pivot_and_then_the_rest_of_it_go_to_different_shards(monkeyp
         assert [numbers - found.others.numbers[shard] for shard, numbers in enumerate(found.others.taken_over)] == [
             set()
         ] * 3
+
+
+@pytest.mark.parametrize("in_bulk", [False, True])
+def test_what_is_on_disk_is_acknowledged_although_it_could_not_be_passed_on(
+    in_bulk: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not done again: counts are made anew, shards must have the version, coordinators must ask for everything."""
+    with world() as own:
+        writer = own.writer
+
+        def broken(*_: object) -> None:
+            raise RuntimeError("a mistake of ours")
+
+        monkeypatch.setattr(own.others, "push", broken)
+        monkeypatch.setattr(own.others, "catch_up", broken)
+        monkeypatch.setattr(writer._leases, "wait_until_known", lambda serial: None)
+        if in_bulk:
+            assert own.texts(["s1"], [ROUTES[0]]).added == 1
+        else:
+            writer.submit(Subscribe("s1", "desk", "x < 5", 0, ROUTES[0]), TIMEOUT)
+        shard = own.store.get("s1").shard
+        assert writer.route_counts() == [(shard, ROUTES[0], 1)]
+        assert writer.placement.sizes[shard] == 1
+        assert writer.needed == [own.store.version] * SHARDS
+        assert writer._leases.renew(0, 1, writer.serial - 1, writer.serial) is None
