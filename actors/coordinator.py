@@ -300,13 +300,13 @@ class Coordinator:
             rows = events.positions[rows]
         matched = np.zeros(len(events), np.bool_)
         matched[rows] = True
-        subscribers = np.concatenate([part.subscribers for part in found])
-        names = self._knowledge.names_of(view.lineage, _distinct(subscribers), deadline)
+        codes = _distinct(np.concatenate([part.subscribers for part in found]))
+        names = self._knowledge.names_of(view.lineage, codes, deadline)
         report = self._mail.deliver(
             DeliveryBatch(
                 rows,
-                np.concatenate([unpacked_ids(part.ids) for part in found if len(part.subscribers)]),
-                subscribers,
+                np.concatenate([unpacked_ids(part.ids)[part.places] for part in found if len(part)]),
+                np.concatenate([part.match_subscribers for part in found]),
                 levels[rows],
                 events.ids,
                 events.contents_of(np.flatnonzero(matched)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,4 +118,4 @@ def _scattered(part: ShardMatches, rows: NDArray[np.int64], events: int) -> Shar
     """The matches of some rows as those of all, of which the others have none."""
     counts = np.zeros(events, np.int64)
     counts[rows] = np.diff(part.offsets)
-    return ShardMatches(np.concatenate([[0], np.cumsum(counts)]), part.ids, part.subscribers, part.numbers)
+    return replace(part, offsets=np.concatenate([[0], np.cumsum(counts)]))

@@ -65,11 +65,12 @@ class PublishResult:
     lineage: str = ""
     """Of the server's data: what the subscribers' numbers mean."""
     _merged: ShardMatches | None = None
+    _ids: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         if self._merged is None and (not self.repeated or any(isinstance(part, Stored) for part in self.parts)):
-            return sum(part.count if isinstance(part, Stored) else len(part.subscribers) for part in self.parts)
-        return len(self._all().subscribers)
+            return sum(part.count if isinstance(part, Stored) else len(part) for part in self.parts)
+        return len(self._all())
 
     def __repr__(self) -> str:
         bad = f", {len(self.errors)} bad events" if self.errors else ""
@@ -81,10 +82,11 @@ class PublishResult:
         return self.matches()[event]
 
     def __reduce__(self) -> Any:
-        """Without what only this process can do."""
-        values = [getattr(self, each.name) for each in fields(self)]
-        values[[each.name for each in fields(self)].index("naming")] = None
-        return PublishResult, tuple(values)
+        """Without what only this process can do, and what follows from the rest."""
+        left_out = ("naming", "_merged", "_ids")
+        return PublishResult, tuple(
+            None if each.name in left_out else getattr(self, each.name) for each in fields(self)
+        )
 
     def fetch(self, fetched: Callable[[Stored], ShardMatches]) -> None:
         """Brings what is still in the object store."""
@@ -97,26 +99,24 @@ class PublishResult:
     @property
     def packed_ids(self) -> Any:
         """Subscription ids as they travel: numbers, or strings as Arrow has them. `subscription_ids` are the same."""
-        return self._all().ids
+        return self._all().match_ids
 
     @property
     def subscription_ids(self) -> NDArray[Any]:
-        return unpacked_ids(self._all().ids)
+        if self._ids is None:
+            merged = self._all()
+            self._ids = unpacked_ids(merged.ids)[merged.places]
+        return self._ids
 
     @property
     def subscriber_codes(self) -> NDArray[np.int32]:
         """Per match, the server's number of the subscriber."""
-        return self._all().subscribers
+        return self._all().match_subscribers
 
     @property
     def subscribers(self) -> NDArray[Any]:
         """Per match, the name of the subscriber."""
-        codes = self.codes()
-        names = np.full(int(codes[-1]) + 1 if len(codes) else 0, None, object)
-        known = self._names(codes)
-        for code in codes.tolist():
-            names[code] = known[code]
-        found: NDArray[Any] = names[self.subscriber_codes]
+        found: NDArray[Any] = np.array(self._owners(), object)[self._all().places]
         return found
 
     @property
@@ -159,11 +159,7 @@ class PublishResult:
 
     def arrow_subscribers(self) -> pa.Array:
         """Per match, the name of the subscriber, as a column of Arrow."""
-        codes = self.codes()
-        known = self._names(codes)
-        places = np.searchsorted(codes, self.subscriber_codes).astype(np.int32)
-        names = pa.array([known[code] for code in codes.tolist()], pa.string())
-        return pa.DictionaryArray.from_arrays(pa.array(places), names).cast(pa.string())
+        return pa.array(self._owners(), pa.string()).take(pa.array(self._all().places))
 
     def arrow_priorities(self) -> pa.Array:
         """Per match, the name of the event's level, as a column of Arrow."""
@@ -223,6 +219,11 @@ class PublishResult:
                 merged = replace(merged, offsets=np.concatenate([[0], np.cumsum(counts)]))
             self._merged = merged
         return self._merged
+
+    def _owners(self) -> list[str]:
+        """The names of the subscribers, for every subscription that occurs."""
+        known = self._names(self.codes())
+        return [known[code] for code in self._all().subscribers.tolist()]
 
     def _names(self, codes: NDArray[np.int32]) -> dict[int, str]:
         if self.names is None:

@@ -89,16 +89,18 @@ class Shard:
                 raise UnavailableError(f"shard {self.number}", OTHER_LINEAGE)
         with content.columns.reading(), self._large if batch.size > FEW_EVENTS else nullcontext():
             found = content.index.match_many(batch)
-            ids, subscribers = content.columns.resolve(found.subscription_ids)
-        matches = ShardMatches(found.offsets, packed_ids(ids), subscribers, found.subscription_ids if numbers else None)
+            places, known = content.columns.resolve(found.subscription_ids)
+        matches = ShardMatches(
+            found.offsets, places, packed_ids(known.ids), known.subscribers, known.numbers if numbers else None
+        )
         seconds = time.perf_counter() - started
         with self._advanced:
             self._events += batch.size
-            self._matches += len(ids)
+            self._matches += len(matches)
             self._batches += 1
             self._rate.add(batch.size)
             self.latencies.add(seconds)
-        return ShardReply(self._epoch, version, seconds, len(ids), matches)
+        return ShardReply(self._epoch, version, seconds, len(matches), matches)
 
     def match_few(self, events: Any, lineage: str, needed: int, timeout: float, numbers: bool = False) -> bytes:
         """The same for a few events, packed."""

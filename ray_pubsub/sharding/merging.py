@@ -7,7 +7,7 @@ shard in the shard's own order. The answer of a single shard is passed on as it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,22 +22,51 @@ __all__ = ["ShardMatches", "chained", "merge_matches", "packed_ids", "unpacked_i
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardMatches:
-    """Event i matches the subscriptions offsets[i]:offsets[i + 1]: per match an id, a subscriber's code and, where matches may come twice,
-    a number. Ids are a numpy column, or an Arrow one of strings (`packed_ids`)."""
+    """Event i matches places[offsets[i]:offsets[i + 1]]: places in the columns of subscriptions, which have an id, a subscriber's code and,
+    where matches may come twice, a number. A subscription stands there once, however many events of the batch match it, or several times.
+    Ids are a numpy column, or an Arrow one of strings (`packed_ids`)."""
 
     offsets: NDArray[np.int64]
+    places: NDArray[np.int32]
     ids: Any
     subscribers: NDArray[np.int32]
     numbers: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        """How many matches there are."""
+        return len(self.places)
 
     @property
     def events(self) -> int:
         return len(self.offsets) - 1
 
+    @property
+    def match_ids(self) -> Any:
+        """Per match, the subscription's id."""
+        return self.ids[self.places] if isinstance(self.ids, np.ndarray) else self.ids.take(pa.array(self.places))
+
+    @property
+    def match_subscribers(self) -> NDArray[np.int32]:
+        """Per match, the subscriber's code."""
+        return self.subscribers[self.places]
+
+    @classmethod
+    def each(
+        cls,
+        offsets: NDArray[np.int64],
+        ids: Any,
+        subscribers: NDArray[np.int32],
+        numbers: NDArray[np.int64] | None = None,
+    ) -> ShardMatches:
+        """Every match with columns of its own."""
+        return cls(offsets, np.arange(len(subscribers), dtype=np.int32), ids, subscribers, numbers)
+
     @classmethod
     def none(cls, events: int) -> ShardMatches:
         """No event has a match: what no shard need be asked for."""
-        return cls(np.zeros(events + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64))
+        return cls.each(
+            np.zeros(events + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64)
+        )
 
 
 def merge_matches(shards: Sequence[ShardMatches], events: int, *, repeated: bool = False) -> ShardMatches:
@@ -59,27 +88,34 @@ def merge_matches(shards: Sequence[ShardMatches], events: int, *, repeated: bool
     first = 0
     for part in shards:
         place_matches(part.offsets, first, cursor, order)
-        first += len(part.subscribers)
-    numbers = None
-    if all(part.numbers is not None for part in shards):
-        numbers = np.concatenate([part.numbers for part in shards if part.numbers is not None])
-        if repeated and len(order):
-            size = 1 << int(2 * counts.max() - 1).bit_length()
-            keys, stamps = np.empty(size, np.int64), np.full(size, -1, np.int64)
-            order = order[: drop_repeated(offsets, numbers, order, keys, stamps)]
-        numbers = numbers[order]
-    subscribers = np.concatenate([part.subscribers for part in shards])[order]
-    return ShardMatches(offsets, _merged_ids([part.ids for part in shards], order), subscribers, numbers)
+        first += len(part)
+    joined = _joined(shards)
+    if repeated and len(order):
+        assert joined.numbers is not None
+        size = 1 << int(2 * counts.max() - 1).bit_length()
+        keys, stamps = np.empty(size, np.int64), np.full(size, -1, np.int64)
+        order = order[: drop_repeated(offsets, joined.numbers[joined.places], order, keys, stamps)]
+    return replace(joined, offsets=offsets, places=joined.places[order])
 
 
 def chained(batches: Sequence[ShardMatches]) -> ShardMatches:
     """The matches of batches that followed one another, as of one batch."""
     ends = np.cumsum([0, *(int(batch.offsets[-1]) for batch in batches)])
     offsets = [batch.offsets[1:] + end for batch, end in zip(batches, ends.tolist(), strict=False)]
+    return replace(_joined(batches), offsets=np.concatenate([np.zeros(1, np.int64), *offsets]))
+
+
+def _joined(parts: Sequence[ShardMatches]) -> ShardMatches:
+    """Their subscriptions one after the other, and their matches so too; the offsets mean nothing."""
+    before = np.cumsum([0, *(len(part.subscribers) for part in parts)]).tolist()
+    places = [part.places + np.int32(first) for part, first in zip(parts, before, strict=False)]
+    numbers = [part.numbers for part in parts if part.numbers is not None]
     return ShardMatches(
-        np.concatenate([np.zeros(1, np.int64), *offsets]),
-        _merged_ids([batch.ids for batch in batches], None),
-        np.concatenate([np.empty(0, np.int32), *(batch.subscribers for batch in batches)]),
+        np.zeros(1, np.int64),
+        np.concatenate([np.empty(0, np.int32), *places]),
+        _joined_ids([part.ids for part in parts]),
+        np.concatenate([np.empty(0, np.int32), *(part.subscribers for part in parts)]),
+        np.concatenate([np.empty(0, np.int64), *numbers]) if len(numbers) == len(parts) else None,
     )
 
 
@@ -101,11 +137,9 @@ def unpacked_ids(ids: Any) -> NDArray[Any]:
     return unpacked
 
 
-def _merged_ids(columns: list[Any], order: NDArray[np.int64] | None) -> Any:
+def _joined_ids(columns: list[Any]) -> Any:
     columns = [column for column in columns if len(column)]
     if columns and not any(isinstance(column, np.ndarray) for column in columns):
-        joined = pa.concat_arrays(columns)
-        return joined if order is None else joined.take(pa.array(order))
+        return pa.concat_arrays(columns)
     # A column of ints beside one of objects becomes objects.
-    ids = np.concatenate([unpacked_ids(column) for column in columns] or [np.empty(0, np.int64)])
-    return ids if order is None else ids[order]
+    return np.concatenate([unpacked_ids(column) for column in columns] or [np.empty(0, np.int64)])

@@ -36,13 +36,13 @@ class Shards:
         if trouble is not None:
             return trouble
         ids = np.array([10 * row + question.shard for row in rows], np.int64)
-        matches = ShardMatches(np.arange(len(rows) + 1), ids, np.zeros(len(rows), np.int32))
+        matches = ShardMatches.each(np.arange(len(rows) + 1), ids, np.zeros(len(rows), np.int32))
         return ShardReply(epoch=1, version=1, seconds=0.0, count=len(rows), matches=matches)
 
 
 def found(parts: Sequence[ShardMatches], events: int) -> list[list[int]]:
     return [
-        [int(match) for part in parts for match in part.ids[part.offsets[row] : part.offsets[row + 1]]]
+        [int(match) for part in parts for match in part.match_ids[part.offsets[row] : part.offsets[row + 1]]]
         for row in range(events)
     ]
 

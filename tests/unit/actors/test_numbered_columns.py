@@ -33,13 +33,17 @@ def put(columns: NumberedColumns, numbers: list[int]) -> None:
 
 def check(columns: NumberedColumns, numbers: set[int]) -> None:
     listed = sorted(numbers)
-    ids, subscribers = columns.resolve(np.array(listed, np.int64))
+    places, known = columns.resolve(np.array(listed, np.int64))
+    ids, subscribers = known.ids[places], known.subscribers[places]
+    assert known.numbers[places].tolist() == listed
     assert list(zip(ids.tolist(), subscribers.tolist(), strict=True)) == [meaning(number) for number in listed]
 
 
-@pytest.fixture(autouse=True)
-def small_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, params=["each", "once"])
+def small_pool(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Both ways of resolving: as if matches were few, and as if they were many."""
     monkeypatch.setattr(numbered_columns, "FIRST_PAGES", 1)
+    monkeypatch.setattr(numbered_columns, "MANY", 0 if request.param == "each" else 1 << 40)
 
 
 some = st.lists(st.sampled_from(NUMBERS), unique=True, max_size=6)
@@ -95,11 +99,20 @@ def test_matches_are_counted() -> None:
     put(columns, [0, 5])
     for numbers in ([0, 0, 5], [0]):
         columns.resolve(np.array(numbers, np.int64))
-    columns.resolve(np.array([0], np.int64), counted=False)
+    columns.known_of(np.array([0], np.int64))
     assert columns.counts().matches.tolist() == [3, 1]
     columns.drop(np.array([0], np.int64))
     put(columns, [0])
     assert columns.counts().matches.tolist() == [0, 1]
+
+
+def test_many_matches_name_each_subscription_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numbered_columns, "MANY", 1 << 40)
+    columns = NumberedColumns()
+    put(columns, [0, 5, PAGE])
+    places, known = columns.resolve(np.array([5, PAGE, 5, 5, 0, PAGE], np.int64))
+    assert (known.numbers.tolist(), places.tolist()) == ([5, PAGE, 0], [0, 1, 0, 0, 2, 1])
+    assert columns.counts().matches.tolist() == [1, 3, 2]
 
 
 def test_pages_are_used_again() -> None:

@@ -19,7 +19,7 @@ def matches(*events: list[tuple[Any, int]], numbers: bool = False) -> ShardMatch
     """Of a shard: per event, ids and subscribers."""
     rows = [match for event in events for match in event]
     kind = object if any(isinstance(identity, str) for identity, _ in rows) else np.int64
-    return ShardMatches(
+    return ShardMatches.each(
         np.concatenate([[0], np.cumsum([len(event) for event in events])]).astype(np.int64),
         packed_ids(np.array([identity for identity, _ in rows], kind)),
         np.array([code for _, code in rows], np.int32),

@@ -76,7 +76,7 @@ def beside() -> Iterator[RegistryBeside]:
 def matching(found: Shard, beside: RegistryBeside, needed: int, x: Any, timeout: float = TIMEOUT) -> list[Any]:
     matches = found.match([{"x": x}], beside.lineage, needed, timeout).matches
     assert isinstance(matches, ShardMatches)
-    return sorted(unpacked_ids(matches.ids).tolist(), key=str)
+    return sorted(unpacked_ids(matches.match_ids).tolist(), key=str)
 
 
 def test_it_loads_what_is_its_own(beside: RegistryBeside) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ray_pubsub.errors import SettingError
-from ray_pubsub.sharding.merging import ShardMatches, merge_matches, packed_ids, unpacked_ids
+from ray_pubsub.sharding.merging import ShardMatches, chained, merge_matches, packed_ids, unpacked_ids
 
 Answer = list[list[int]]
 """Per event the numbers that match."""
@@ -26,11 +26,21 @@ def answer(matches: Answer, kind: str = "int", numbers: bool = True, frozen: boo
     columns = [offsets]
     for column in (*columns, ids, flat) if frozen else ():
         column.setflags(write=False)
-    return ShardMatches(offsets, packed_ids(ids), (flat % 1000).astype(np.int32), flat if numbers else None)
+    return ShardMatches.each(offsets, packed_ids(ids), (flat % 1000).astype(np.int32), flat if numbers else None)
+
+
+def once(matches: Answer, kind: str) -> ShardMatches:
+    """The same, each subscription once."""
+    flat = [number for event in matches for number in event]
+    numbers = np.array(list(dict.fromkeys(flat)), np.int64)
+    ids = np.array([identity(number, kind) for number in numbers.tolist()], np.int64 if kind == "int" else object)
+    places = np.array([numbers.tolist().index(number) for number in flat], np.int32)
+    offsets = np.cumsum([0, *map(len, matches)])
+    return ShardMatches(offsets, places, packed_ids(ids), (numbers % 1000).astype(np.int32), numbers)
 
 
 def listed(found: ShardMatches) -> list[list[tuple[int | str, int]]]:
-    ids, subscribers = unpacked_ids(found.ids).tolist(), found.subscribers.tolist()
+    ids, subscribers = unpacked_ids(found.match_ids).tolist(), found.match_subscribers.tolist()
     pairs = list(zip(ids, subscribers, strict=True))
     return [pairs[start:end] for start, end in zip(found.offsets.tolist(), found.offsets.tolist()[1:], strict=False)]
 
@@ -49,6 +59,10 @@ def test_all_matches_of_all_shards(events: int, data: st.DataObject, kind: str, 
     merged = merge_matches([answer(part, kind, numbers, frozen) for part in parts], events)
     wanted = [[number for part in parts for number in part[event]] for event in range(events)]
     assert listed(merged) == expected(wanted, kind)
+    assert listed(merge_matches([once(part, kind) for part in parts], events)) == expected(wanted, kind)
+    assert listed(chained([once(part, kind) for part in parts])) == [
+        event for part in parts for event in expected(part, kind)
+    ]
 
 
 @given(EVENTS, st.data(), KINDS)
@@ -58,6 +72,8 @@ def test_what_comes_twice_counts_once(events: int, data: st.DataObject, kind: st
     parts = data.draw(st.lists(st.lists(numbers, min_size=events, max_size=events), min_size=2, max_size=4))
     merged = merge_matches([answer(part, kind) for part in parts], events, repeated=True)
     wanted = [list(dict.fromkeys(number for part in parts for number in part[event])) for event in range(events)]
+    assert listed(merged) == expected(wanted, kind)
+    merged = merge_matches([once(part, kind) for part in parts], events, repeated=True)
     assert listed(merged) == expected(wanted, kind)
 
 
