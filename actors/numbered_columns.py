@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.kernels.paged_lookup import count_places, distinct, look_up
+from ray_pubsub.kernels.paged_lookup import look_up
 
 __all__ = ["Known", "MatchCounts", "NumberedColumns"]
 
@@ -23,8 +23,6 @@ BITS = 10
 PAGE = 1 << BITS
 FIRST_PAGES = 16
 LOW = 0xFFFF_FFFF
-MANY = 8
-"""Matches are many if they are more than the subscriptions by so much divided."""
 
 
 class MatchCounts(NamedTuple):
@@ -39,7 +37,6 @@ class MatchCounts(NamedTuple):
 class Known(NamedTuple):
     """Of some subscriptions, in columns."""
 
-    numbers: NDArray[np.int64]
     ids: NDArray[Any]
     subscribers: NDArray[np.int32]
 
@@ -131,27 +128,13 @@ class NumberedColumns:
         found[inside] = self._alive[pages, numbers[inside] & (PAGE - 1)]
         return found
 
-    def resolve(self, matched: NDArray[np.int64]) -> tuple[NDArray[np.int32], Known]:
-        """Counts matches, and tells what is known of their subscriptions: per match, where it stands in these columns."""
-        records = self._pool.records
-        if len(matched) * MANY < records.shape[0] * PAGE:  # to look each up takes less than to mark all
-            return np.arange(len(matched), dtype=np.int32), self._known_of(matched, np.ones(len(matched), np.int32))
-        places, marks = np.empty(len(matched), np.int32), np.zeros(records.shape[0] * PAGE, np.int32)
-        firsts = np.empty(min(len(matched), len(marks)), np.int32)
-        firsts = firsts[: distinct(matched, BITS, self._page_of, marks, places, firsts)]
-        times = np.zeros(len(firsts), np.int32)
-        count_places(places, times)
-        return places, self._known_of(matched[firsts], times)
-
-    def known_of(self, numbers: NDArray[np.int64]) -> Known:
-        """What is known of each of these."""
-        return self._known_of(numbers, np.zeros(len(numbers), np.int32))
-
-    def _known_of(self, numbers: NDArray[np.int64], matches: NDArray[np.int32]) -> Known:
+    def resolve(self, numbers: NDArray[np.int64], matches: NDArray[np.int32] | None = None) -> Known:
+        """What is known of each; `matches`: so many more are counted."""
         words, subscribers = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int32)
+        matches = np.zeros(len(numbers), np.int32) if matches is None else matches
         records, ids = self._pool
         look_up(numbers, BITS, self._page_of, records, matches, words, subscribers)
-        return Known(numbers, words if ids is None else ids.reshape(-1)[words], subscribers)
+        return Known(words if ids is None else ids.reshape(-1)[words], subscribers)
 
     def counts(self) -> MatchCounts:
         """How often each subscription matched."""

@@ -88,10 +88,10 @@ class Shard:
             if self._lineage != lineage:
                 raise UnavailableError(f"shard {self.number}", OTHER_LINEAGE)
         with content.columns.reading(), self._large if batch.size > FEW_EVENTS else nullcontext():
-            found = content.index.match_many(batch)
-            places, known = content.columns.resolve(found.subscription_ids)
+            found = content.index.match_distinct(batch)
+            known = content.columns.resolve(found.ids, found.times)
         matches = ShardMatches(
-            found.offsets, places, packed_ids(known.ids), known.subscribers, known.numbers if numbers else None
+            found.offsets, found.places, packed_ids(known.ids), known.subscribers, found.ids if numbers else None
         )
         seconds = time.perf_counter() - started
         with self._advanced:

@@ -39,7 +39,7 @@ class ShardContent:
         here = self.columns.known(numbers)
         if here.any():
             added = _without(added, numbers[here])
-        ids = self.columns.known_of(removed).ids
+        ids = self.columns.resolve(removed).ids
         left = np.ones(len(removed), np.bool_)
         # First what they are, then that they match: whatever matches can be resolved.
         for block in _joined(added.intervals):

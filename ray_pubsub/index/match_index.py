@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.integer_cutter import IntegerCutter
-from ray_pubsub.engines.contract import Engine, Source
+from ray_pubsub.engines.contract import Engine, Hits, Source
 from ray_pubsub.engines.plan import IndexPlan
 from ray_pubsub.errors import (
     RayPubSubError,
@@ -24,6 +24,7 @@ from ray_pubsub.errors import (
     UnknownSubscriptionError,
 )
 from ray_pubsub.index.catalogue import Catalogue, check_id
+from ray_pubsub.index.distinct_matches import DistinctMatches, distinct_slots
 from ray_pubsub.index.engine_choice import make_engine
 from ray_pubsub.index.explanation import Explanation, explain_tree
 from ray_pubsub.index.index_stats import IndexStats, index_stats
@@ -229,12 +230,16 @@ class MatchIndex:
         batch = read_events(events, event_id)
         catalogue, engine = self._books
         hits = engine.match(batch)
-        offsets = hits.offsets
-        if batch.positions is not None:
-            counts = np.zeros(batch.input_size, dtype=np.int64)
-            counts[batch.positions] = np.diff(offsets)
-            offsets = np.concatenate([[0], np.cumsum(counts)])
-        return MatchBatch(offsets, catalogue.ids(hits.slots), batch.input_ids, None, batch.errors)
+        return MatchBatch(_for_input(hits, batch), catalogue.ids(hits.slots), batch.input_ids, None, batch.errors)
+
+    def match_distinct(self, events: Any) -> DistinctMatches:
+        """The same matches, with the ids of those that occur apart, each once if matches are many: for those who pass them on, or look
+        something up for each."""
+        batch = read_events(events)
+        catalogue, engine = self._books
+        hits = engine.match(batch)
+        places, slots, times = distinct_slots(hits.slots, catalogue.next_slot)
+        return DistinctMatches(_for_input(hits, batch), places, catalogue.ids(slots), times)
 
     @overload
     def explain(self, event: Mapping[str, Any]) -> IndexPlan: ...
@@ -380,6 +385,15 @@ class Moved:
 
     def text_at(self, slot: int) -> str:
         return self.source.text_at(self.slot)
+
+
+def _for_input(hits: Hits, batch: EventBatch) -> NDArray[np.int64]:
+    """Offsets by the events as they were given: bad ones have no matches."""
+    if batch.positions is None:
+        return hits.offsets
+    counts = np.zeros(batch.input_size, dtype=np.int64)
+    counts[batch.positions] = np.diff(hits.offsets)
+    return np.concatenate([[0], np.cumsum(counts)])
 
 
 def _read_one(event: Mapping[str, Any]) -> EventBatch:

@@ -33,17 +33,13 @@ def put(columns: NumberedColumns, numbers: list[int]) -> None:
 
 def check(columns: NumberedColumns, numbers: set[int]) -> None:
     listed = sorted(numbers)
-    places, known = columns.resolve(np.array(listed, np.int64))
-    ids, subscribers = known.ids[places], known.subscribers[places]
-    assert known.numbers[places].tolist() == listed
-    assert list(zip(ids.tolist(), subscribers.tolist(), strict=True)) == [meaning(number) for number in listed]
+    known = columns.resolve(np.array(listed, np.int64), np.ones(len(listed), np.int32))
+    assert list(zip(*(column.tolist() for column in known), strict=True)) == [meaning(number) for number in listed]
 
 
-@pytest.fixture(autouse=True, params=["each", "once"])
-def small_pool(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Both ways of resolving: as if matches were few, and as if they were many."""
+@pytest.fixture(autouse=True)
+def small_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbered_columns, "FIRST_PAGES", 1)
-    monkeypatch.setattr(numbered_columns, "MANY", 0 if request.param == "each" else 1 << 40)
 
 
 some = st.lists(st.sampled_from(NUMBERS), unique=True, max_size=6)
@@ -97,22 +93,13 @@ def test_against_a_dict(steps: list[tuple[str, Any]]) -> None:
 def test_matches_are_counted() -> None:
     columns = NumberedColumns()
     put(columns, [0, 5])
-    for numbers in ([0, 0, 5], [0]):
-        columns.resolve(np.array(numbers, np.int64))
-    columns.known_of(np.array([0], np.int64))
-    assert columns.counts().matches.tolist() == [3, 1]
+    for numbers, matches in (([0, 0, 5], [1, 1, 1]), ([0, 5], [2, 0])):
+        columns.resolve(np.array(numbers, np.int64), np.array(matches, np.int32))
+    columns.resolve(np.array([0], np.int64))
+    assert columns.counts().matches.tolist() == [4, 1]
     columns.drop(np.array([0], np.int64))
     put(columns, [0])
     assert columns.counts().matches.tolist() == [0, 1]
-
-
-def test_many_matches_name_each_subscription_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numbered_columns, "MANY", 1 << 40)
-    columns = NumberedColumns()
-    put(columns, [0, 5, PAGE])
-    places, known = columns.resolve(np.array([5, PAGE, 5, 5, 0, PAGE], np.int64))
-    assert (known.numbers.tolist(), places.tolist()) == ([5, PAGE, 0], [0, 1, 0, 0, 2, 1])
-    assert columns.counts().matches.tolist() == [1, 3, 2]
 
 
 def test_pages_are_used_again() -> None:

@@ -43,7 +43,7 @@ def intervals(*rows: tuple[int, str, int]) -> ShardColumns:
 def matching(content: ShardContent, x: int) -> list[str]:
     with content.columns.reading():
         found = content.index.match_many([{"x": x}])
-        ids = content.columns.known_of(found.subscription_ids).ids
+        ids = content.columns.resolve(found.subscription_ids).ids
     return sorted(ids.tolist())
 
 
