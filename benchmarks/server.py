@@ -54,8 +54,8 @@ def main(arguments: list[str] | None = None) -> None:
                 if shards == 2:
                     latency(server, workload, table)
                     subscribing(server, table)
-                    recovery(server, workload, table)
                     memory(server, table)
+                recovery(server, workload, table)
     console.print(table)
 
 

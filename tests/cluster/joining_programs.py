@@ -53,7 +53,7 @@ def begin(program: str, *arguments: Any, folder: Path, **environment: str | None
 
 
 def finish(*processes: subprocess.Popen[str]) -> list[dict[str, Any]]:
-    """What each printed, a JSON object. All have ended when this returns or raises."""
+    """What each printed: a JSON object on a line of its own, beside what Ray may say. All have ended when this returns or raises."""
     try:
         told = [process.communicate(timeout=120) for process in processes]
     finally:
@@ -63,7 +63,7 @@ def finish(*processes: subprocess.Popen[str]) -> list[dict[str, Any]]:
                 process.communicate()
     for process, (_, complaints) in zip(processes, told, strict=True):
         assert process.returncode == 0, complaints
-    return [dict(json.loads(output)) for output, _ in told]
+    return [dict(json.loads(next(line for line in output.splitlines() if line[:1] == "{"))) for output, _ in told]
 
 
 def joining(address: str | None, *, start: bool, folder: Path, **environment: str | None) -> dict[str, Any]:
