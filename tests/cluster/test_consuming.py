@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+import ray_pubsub
+from actors.cluster import Joined
 from actors.delivery_message import DeliveryMessage
+from actors.mailbox_host import MOST_WAITING
 from actors.server import Server
 from ray_pubsub.errors import SettingError
 
@@ -119,6 +122,38 @@ async def test_polling_with_asyncio(server: Server) -> None:
     assert await server.poll_async("async") == []
     with pytest.raises(SettingError):
         await server.poll_async("async", limit=0)
+
+
+async def test_more_may_wait_than_there_are_places(server: Server) -> None:
+    names = [f"crowd-{number}" for number in range(MOST_WAITING + 12)]
+    for name in names:
+        server.subscribe(name, "crowd.x = 1", id=name)
+    waiting = [asyncio.create_task(server.poll_async(name, wait=60)) for name in names]
+    await server.publish_async({"crowd.x": 1})
+    found = await asyncio.gather(*waiting)
+    assert [[each.subscription_id for each in own] for own in found] == [[name] for name in names]
+
+
+@pytest.mark.parametrize("overflow", ["drop-lowest", "drop-oldest", "dead-letter"])
+def test_a_full_mailbox_makes_room_as_it_was_told(cluster: Joined, overflow: str) -> None:
+    settings = {"capacity": 3, "overflow": overflow}
+    with ray_pubsub.start(1, name=f"full-{overflow}", mailbox=settings, levels=("low", "high")) as server:
+        server.prioritize("urgent", "high", "urgent >= 1")
+        filled(server, "full", 0)
+        server.subscribe("beside", "full.x = 0", id="beside-1")
+        events = [{"full.x": number, "urgent": int(number in (0, 4)), "id": f"full-{number}"} for number in range(6)]
+        outcomes = [server.publish(event, event_id="id").deliveries for event in events]
+        waiting = numbers(server.poll("full"))
+        lost = [each.dropped for each in outcomes], [each.dead for each in outcomes]
+        if overflow == "dead-letter":
+            assert (waiting, lost[1]) == ([0, 1, 2], [0, 0, 0, 1, 1, 1])
+            dead = server.dead_letters("full")
+            assert sorted(each.event_id for each in dead) == ["full-3", "full-4", "full-5"]
+            assert {each.reason for each in dead} == {"overflow"}
+        else:
+            assert lost == ([0, 0, 0, 1, 1, 1], [0] * 6)
+            assert waiting == ([0, 4, 5] if overflow == "drop-lowest" else [4, 3, 5])
+        assert len(server.poll("beside")) == 1, "who has room is not concerned"
 
 
 async def test_what_a_listener_did_not_reach_goes_back(server: Server) -> None:

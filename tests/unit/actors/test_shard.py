@@ -138,7 +138,7 @@ def test_it_asks_for_what_it_lacks(beside: RegistryBeside) -> None:
             matching(found, beside, fifth + 1, 1, timeout=0.01)
 
 
-def test_another_lineage_is_loaded_anew(beside: RegistryBeside) -> None:
+def test_another_lineage_is_loaded_anew(beside: RegistryBeside, caplog: pytest.LogCaptureFixture) -> None:
     version = beside.add("a", "x = 1")
     with shard(beside) as found:
         assert matching(found, beside, version, 1) == ["a"]
@@ -148,9 +148,10 @@ def test_another_lineage_is_loaded_anew(beside: RegistryBeside) -> None:
         assert matching(found, beside, 1, 1) == [0, 1, 2]
         with pytest.raises(UnavailableError, match="another registry"):
             found.match([{"x": 1}], "first", version, TIMEOUT)
+    assert "reload shard=0 epoch=1 version=1 lineage=first" in caplog.text
 
 
-def test_one_that_was_replaced_answers_nobody(beside: RegistryBeside) -> None:
+def test_one_that_was_replaced_answers_nobody(beside: RegistryBeside, caplog: pytest.LogCaptureFixture) -> None:
     version = beside.add("a", "x = 1")
     with shard(beside) as old, shard(beside) as new:
         assert matching(old, beside, version, 1) == matching(new, beside, version, 1) == ["a"]
@@ -161,6 +162,7 @@ def test_one_that_was_replaced_answers_nobody(beside: RegistryBeside) -> None:
             matching(epochs[1], beside, later, 1)
         with pytest.raises(FencedError):
             matching(epochs[1], beside, later, 1)
+    assert f"fenced shard=0 epoch=1 version={version}" in caplog.text
 
 
 def test_what_is_taken_over_is_matched_at_once_and_let_go_if_it_stays_away(beside: RegistryBeside) -> None:
