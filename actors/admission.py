@@ -43,7 +43,10 @@ def chunk_of(
     So the rows of a mailbox are neighbours, and if only some fit they are the most urgent. Events that nobody gets are left out.
     """
     order = positions[np.lexsort((-batch.levels[positions], batch.subscribers[positions]))]
-    used, events = np.unique(batch.event_rows[order], return_inverse=True)
+    if len(batch.event_ids) == 1 and len(order):  # to look which of one event occur would take longer than all else
+        used, events = np.zeros(1, np.int64), np.zeros(len(order), np.int64)
+    else:
+        used, events = np.unique(batch.event_rows[order], return_inverse=True)
     contents: list[bytes | None] = [None] * len(used)
     if batch.contents is not None:
         for place, event in enumerate(used.tolist()):

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+from ray.exceptions import ActorDiedError, GetTimeoutError, RayActorError, RayError, RayTaskError
 
+from actors.ray_internals import server_of_ended_actor
 from actors.stored_batch import Stored
 from ray_pubsub.errors import RayPubSubError, UnavailableError
 
@@ -78,8 +79,8 @@ def retried(call: Callable[[float], Result], deadline: Deadline, most: float | N
     while True:
         try:
             return call(deadline.left if most is None else min(most, deadline.left))
-        except UnavailableError:
-            if deadline.left <= pause:
+        except UnavailableError as error:
+            if error.gone or deadline.left <= pause:
                 raise
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_PAUSE)
@@ -96,6 +97,13 @@ def _reraise(error: RayError, who: str, timeout: float) -> NoReturn:
     if isinstance(error, GetTimeoutError):
         raise UnavailableError(who, f"did not answer within {timeout:.3g} s") from None
     if isinstance(error, RayActorError):
+        # Ray may raise the same for a process that is being started again and for one that never will be.
+        ended = server_of_ended_actor(error.actor_id) if isinstance(error, ActorDiedError) else None
+        if ended is not None:
+            reason = (
+                f"the server {ended!r} runs no more: it was stopped, or its machine is lost; start() or connect() anew"
+            )
+            raise UnavailableError(who, reason, died=True, gone=True) from None
         raise UnavailableError(who, "its process died or is restarting", died=True) from None
     raise UnavailableError(who, str(error).partition("\n")[0]) from error
 

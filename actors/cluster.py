@@ -12,6 +12,8 @@ from actors.cluster_probe import probe
 from actors.local_cluster import start_local_cluster
 from ray_pubsub.errors import ClusterError
 
+logger = logging.getLogger(__name__)
+
 NAMESPACE = "ray_pubsub"
 ADDRESS_VARIABLE = "RAY_ADDRESS"
 
@@ -19,6 +21,12 @@ NO_CLIENT = (
     "Ray Client (ray://) is not supported: all data would go through one proxy process, at several times the cost of a call. "
     "Run this program on a machine of the cluster and give the head's own address, host:6379 (`ray status` there shows it), "
     'or address="auto"'
+)
+
+FOUND = "connected to the Ray cluster at %s, found running on this machine; address= or RAY_ADDRESS would name another"
+FOUND_TO_START = (
+    "joined the Ray cluster at %s, found running on this machine: the server outlives this program, until stop(); "
+    'address="local" would start a cluster for this program alone'
 )
 
 
@@ -79,6 +87,8 @@ def join(
         start_local_cluster(ray, namespace=namespace, cpus=cpus, dashboard=dashboard)
     else:
         _connect(ray, found, namespace)
+        if address is None and given == "auto":  # nobody has named it, and it may be anybody's
+            logger.warning(FOUND_TO_START if start else FOUND, found)
     return _joined(ray, namespace, started=found is None, connected=True)
 
 

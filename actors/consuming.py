@@ -11,7 +11,7 @@ from actors.calls import Deadline, answer, answer_async, retried
 from actors.delivery_message import AckReport, DeadLetter, DeliveryColumns, DeliveryMessage, StaleReceipt
 from actors.mailbox_stats import MailboxStats
 from actors.registry_arguments import check_text
-from ray_pubsub.delivery.levels import seconds
+from ray_pubsub.delivery.levels import seconds as check_length
 from ray_pubsub.errors import SettingError, UnavailableError
 
 __all__ = ["Consumer"]
@@ -28,9 +28,13 @@ class Consumer:
         self._mailboxes = mailboxes
         self._timeout = timeout
 
+    def close(self, handle: Any) -> None:
+        """Who still listens here is told so by this handle."""
+        self._mailboxes = handle
+
     def poll(self, subscriber: str, limit: int, wait: float, visibility_timeout: float | None) -> list[DeliveryMessage]:
         check_text("subscriber", subscriber)
-        ends = time.monotonic() + seconds("wait", wait)
+        ends = time.monotonic() + check_length("wait", wait)
         while True:
             begun = time.monotonic()
             own = max(0.0, min(LONGEST_WAIT, ends - begun))
@@ -45,16 +49,16 @@ class Consumer:
         self, subscriber: str, limit: int, wait: float, visibility_timeout: float | None
     ) -> list[DeliveryMessage]:
         check_text("subscriber", subscriber)
-        ends = time.monotonic() + seconds("wait", wait)
+        ends = time.monotonic() + check_length("wait", wait)
         while True:
             begun = time.monotonic()
             own = max(0.0, min(LONGEST_WAIT, ends - begun))
             try:
                 reference = self._mailboxes.poll.remote(subscriber, limit, own, visibility_timeout)
                 found: DeliveryColumns = await answer_async(reference, "the mailboxes", own + self._timeout)
-            except UnavailableError:
+            except UnavailableError as error:
                 # What it may have handed out comes again after its visibility timeout.
-                if time.monotonic() > ends + self._timeout:
+                if error.gone or time.monotonic() > ends + self._timeout:
                     raise
                 await asyncio.sleep(PAUSE)
                 continue
@@ -86,12 +90,14 @@ class Consumer:
 
     def nack(self, deliveries: Any, delay: float, reason: str) -> AckReport:
         check_text("reason", reason)
+        check_length("delay", delay)
         return self._settle("nack", deliveries, delay, reason)
 
     def release(self, deliveries: Any) -> AckReport:
         return self._settle("release", deliveries)
 
     def extend(self, deliveries: Any, seconds: float) -> AckReport:
+        check_length("seconds", seconds)
         return self._settle("extend", deliveries, seconds)
 
     def dead_letters(self, subscriber: str, limit: int | None) -> list[DeadLetter]:
@@ -133,9 +139,9 @@ class Consumer:
 def _sequences(given: Any) -> list[int] | None:
     if given is None:
         return None
-    found = [given] if isinstance(given, int) else list(given) if isinstance(given, Iterable) else [given]
-    if not all(type(sequence) is int for sequence in found):
-        raise SettingError("sequences", f"must be the sequences of dead letters, not {given!r}")
+    found = list(given) if isinstance(given, Iterable) else None
+    if found is None or not all(type(sequence) is int for sequence in found):
+        raise SettingError("sequences", f"must be a list of dead letters' sequences, not {given!r}")
     return found
 
 

@@ -24,20 +24,19 @@ from actors.delivery_batch import DeliverReport, DeliveryBatch
 from actors.gathering import Question, gather
 from actors.latencies import Latencies
 from actors.messages import CoordinatorState, Note, ShardReply
-from actors.packing import packed
+from actors.packing import packed, packed_apart, unpacked
 from actors.process_memory import process_bytes
 from actors.publish_result import Delivered, PublishResult
 from actors.published_events import PublishedEvents, new_request, prepare
 from actors.recent_rate import RecentRate
 from actors.seldom import Seldom
 from actors.server_settings import ServerSettings
-from actors.stored_batch import Stored
+from actors.stored_batch import Carried, Stored
 from actors.true_deaths import with_true_deaths
 from actors.turnstile import Turnstile
 from ray_pubsub.engines.plan import IndexPlan
 from ray_pubsub.errors import EventError, FencedError, RayPubSubError, UnavailableError
 from ray_pubsub.kernels.merged_matches import mark_codes
-from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
 from ray_pubsub.priority.selection import select_events
 from ray_pubsub.sharding.frequency import AttributeFrequencies
@@ -49,6 +48,7 @@ logger = logging.getLogger(__name__)
 
 PAUSE = 0.1
 TELL_LEARNED_EVERY = 10.0
+FEW_MATCHES = 4096
 SMALL_EVENTS = 64
 """So few events travel in the call; more are put into the object store once, for all shards."""
 
@@ -66,20 +66,22 @@ class RegistryOfCoordinator(Protocol):
 
 
 class ShardsOfCoordinator(Protocol):
-    def store(self, batch: EventBatch) -> Any:
-        """Something that stands for the batch in `ask`, and is carried to any number of shards."""
-
     def fetch(self, stored: Any) -> Any:
         """What that stands for."""
 
     def match(self, questions: Sequence[tuple[Any, ...]], timeout: float) -> list[ShardReply | Exception]:
-        """Asks shards at once: which, and the arguments of `Shard.match`."""
+        """Asks shards at once: which, and the arguments of `Shard.match`, whose events are `Carried` if they are many."""
 
     def alive(self, shard: int, timeout: float) -> int | None:
         """The epoch of a shard that answers and has loaded; else None."""
 
     def explain(self, questions: Sequence[tuple[Any, ...]], timeout: float) -> list[IndexPlan | Exception]:
         """The same of `Shard.explain`."""
+
+    def numbers(self) -> dict[str, int]:
+        """What was counted, for `stats`."""
+
+    def close(self) -> None: ...
 
 
 class MailboxesOfCoordinator(Protocol):
@@ -140,11 +142,22 @@ class Coordinator:
         result.names = self.names_of(result.lineage, result.codes(), timeout)
         return result
 
-    def publish_few(
-        self, events: Any, event_id: str | None, deliver: bool, request: str, timeout: float | None
-    ) -> bytes:
-        """The same for a few events, packed."""
-        return packed(self.publish(events, event_id, deliver, request, timeout))
+    def publish_few(self, publication: bytes) -> bytes:
+        """The same for a few events: the arguments packed, and the result."""
+        return packed(self.publish(*unpacked(publication)))
+
+    def publish_for_neighbour(self, events: PublishedEvents | bytes, *rest: Any) -> Sequence[Any]:
+        """The same for one on this node who has no need of Ray to carry it: few events as for `publish_few`, others as for
+        `publish_prepared`. Gives the parts of a message: the result, or the error."""
+        try:
+            if isinstance(events, bytes):
+                result = self.publish(*unpacked(events))
+            else:
+                result = self.publish_prepared(events, None, *rest)
+                result.fetch(self._shards.fetch)
+        except RayPubSubError as error:
+            return [packed(error)]
+        return [packed(result)] if len(result) <= FEW_MATCHES else packed_apart(result)
 
     def publish_prepared(
         self, events: PublishedEvents, stored: Any, deliver: bool, request: str, timeout: float | None = None
@@ -226,9 +239,7 @@ class Coordinator:
         if not view.shards or not batch.size:
             return [], []
         needed = dict(zip(view.shards, view.needed, strict=True))
-        whole = stored
-        if whole is None:
-            whole = self._shards.store(batch) if batch.size > SMALL_EVENTS else (events.few or batch)
+        whole = Carried(batch, stored) if batch.size > SMALL_EVENTS else (events.few or batch)
 
         def ask(questions: Sequence[Question], timeout: float) -> list[ShardReply | Exception]:
             if not self._knowledge.is_current(view):
@@ -413,6 +424,7 @@ class Coordinator:
         return {
             **self.health(),
             **counted,
+            **self._shards.numbers(),
             "in_flight": turn.inside,
             "in_flight_bytes": turn.bytes,
             "waiting": turn.waiting,
@@ -424,6 +436,7 @@ class Coordinator:
 
     def close(self) -> None:
         self._stopped.set()
+        self._shards.close()
 
 
 def _distinct(codes: NDArray[np.int32]) -> list[int]:

@@ -98,10 +98,11 @@ def _whole(name: str, column: Any, kind: Any, rows: int) -> NDArray[Any]:
     if array.ndim != 1 or (array.dtype.kind not in "iu" and len(array)):
         raise SettingError(name, "must be a column of whole numbers")
     _same_length(name, array, rows, "matches")
-    info = np.iinfo(kind)
-    if len(array) and not info.min <= int(array.min()) <= int(array.max()) <= info.max:
-        raise SettingError(name, f"must be numbers of {info.bits} bits")
-    return array.astype(kind)
+    if not np.can_cast(array.dtype, kind):
+        info = np.iinfo(kind)
+        if len(array) and not info.min <= int(array.min()) <= int(array.max()) <= info.max:
+            raise SettingError(name, f"must be numbers of {info.bits} bits")
+    return array.astype(kind, copy=False)
 
 
 def _same_length(name: str, column: Any, rows: int, what: str) -> None:

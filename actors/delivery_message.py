@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actors.event_content import unpack_event
-from ray_pubsub.errors import SettingError
+from ray_pubsub.errors import SettingError, shortened
 
 __all__ = ["AckReport", "DeadLetter", "DeliveryColumns", "DeliveryMessage", "Receipt", "StaleReceipt", "receipts_of"]
+
+SHOWN = 300
+"""Characters of one value."""
 
 
 class Receipt(NamedTuple):
@@ -25,7 +28,7 @@ class Receipt(NamedTuple):
     lease: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class DeliveryMessage:
     """One delivery, handed out. Acknowledge it, or it comes again after `visible_until`."""
 
@@ -48,6 +51,10 @@ class DeliveryMessage:
     """1 for the first time."""
     lease: int
     visible_until: float
+
+    def __repr__(self) -> str:
+        """What a person looks for; the rest are fields."""
+        return _short(self, "subscriber", "subscription_id", "event_id", "priority", "attempt", "event")
 
     @property
     def delivery_id(self) -> tuple[int, int]:
@@ -149,7 +156,7 @@ class AckReport:
     stale: Sequence[StaleReceipt] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class DeadLetter:
     """A delivery that is no longer tried."""
 
@@ -166,9 +173,19 @@ class DeadLetter:
     reason: str
     died: float
 
+    def __repr__(self) -> str:
+        return _short(
+            self, "subscriber", "sequence", "subscription_id", "event_id", "priority", "attempts", "reason", "event"
+        )
+
     @property
     def event(self) -> dict[str, Any] | None:
         return None if self.content is None else unpack_event(self.content)
+
+
+def _short(message: DeliveryMessage | DeadLetter, *fields: str) -> str:
+    shown = ", ".join(f"{name}={shortened(repr(getattr(message, name)), SHOWN)}" for name in fields)
+    return f"{type(message).__name__}({shown})"
 
 
 def receipts_of(given: Any) -> list[Receipt]:

@@ -63,7 +63,9 @@ def by_mailbox(chunk: Chunk, live: NDArray[np.bool_] | None = None) -> Iterator[
             if owner is not None:
                 yield *owner, runs
             owner, runs = (code, time), []
-        size = DELIVERY_BYTES if sizes is None else sizes[start:stop]
+        size: Sequence[int] | int = DELIVERY_BYTES
+        if sizes is not None:
+            size = sizes[start:stop] if stop - start > 1 else sizes[start]
         runs.append((level, range(first, first + stop - start), size))
     if owner is not None:
         yield *owner, runs

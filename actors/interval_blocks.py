@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ray_pubsub.errors import Rejection, TableError
@@ -60,6 +61,8 @@ def read_intervals(table: Any, subscriber: str | None = None) -> IntervalLoad:
             raise TableError("subscriber", "has nulls")
         if not pa.types.is_string(names.type) and not pa.types.is_large_string(names.type):
             raise TableError("subscriber", f"subscribers are strings, not {names.type}")
+        if pc.any(pc.equal(names, "")).as_py():
+            raise TableError("subscriber", "has an empty name")
         rows = rows.append_column("subscriber", names.combine_chunks())
     if rows.num_rows:
         order, offsets, ids = group_by_id(rows.column("id").chunk(0))

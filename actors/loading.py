@@ -9,7 +9,7 @@ from typing import Any
 
 from actors.calls import Deadline, answer, retried
 from actors.published_events import new_request
-from actors.registry_arguments import check_text
+from actors.registry_arguments import check_subscriber
 from actors.registry_bulk import TextColumns, text_columns
 from ray_pubsub.errors import Rejection, TableError
 from ray_pubsub.index.arrow_table import as_arrow_table
@@ -28,7 +28,7 @@ def load_subscriptions(
 ) -> AddReport:
     """Each portion is on disk, and in effect, before the next but one is sent; the report is of all."""
     if subscriber is not None:
-        check_text("subscriber", subscriber)
+        check_subscriber(subscriber)
     request = new_request()
     if _has_intervals(table):
         return _load_intervals(registry, as_arrow_table(table, "predicates"), subscriber, atomic, progress, request)

@@ -101,12 +101,14 @@ class Mailbox:
 
     def enter(self, runs: Sequence[MailboxRun], enqueued: float | None, admitted: bool = False) -> list[int]:
         """All enter; returns what left for them. With `admitted` nothing does: they were here before."""
-        self._delivered += sum(len(sequence) for _, sequence, _ in runs)
+        for _, sequence, _ in runs:
+            self._delivered += len(sequence)
         # Those who reject have asked before; what came back since then does not push out what was promised a place.
         admission = self._queue.put_runs(runs, enqueued=enqueued, regardless=admitted or not self._drops)
-        lost = [entry.item for entry in admission.lost]
+        if not admission.lost:
+            return []
         self._count_lost(admission.lost)
-        return lost
+        return [entry.item for entry in admission.lost]
 
     def bury(self, dead: Dead) -> list[int]:
         """One that never waited becomes a dead letter; returns what is gone for it."""

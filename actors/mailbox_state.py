@@ -107,11 +107,11 @@ class MailboxState:
 
     def refused(self, chunk: Chunk) -> NDArray[np.int64]:
         """Rows that their mailboxes have no room for."""
-        sizes = sizes_of(chunk)
         rows: list[int] = []
-        for code, start, stop, total in groups_of(chunk):
-            if self.box(code).has_room(stop - start, total):
-                continue
+        groups = groups_of(chunk)
+        full = [group for group in groups if not self.box(group[0]).has_room(group[2] - group[1], group[3])]
+        sizes = sizes_of(chunk) if full else None
+        for code, start, stop, _ in full:
             own = DELIVERY_BYTES if sizes is None else sizes[start:stop]
             rows += [start + position for position in self.box(code).refused(own, stop - start)]
         return np.array(rows, np.int64)

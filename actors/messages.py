@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,10 @@ class ShardReply:
     count: int
     """How many matches there are."""
     matches: ShardMatches | Stored | None
+
+    def __reduce__(self) -> Any:
+        """As a dataclass's state, only quicker."""
+        return ShardReply, (self.epoch, self.version, self.seconds, self.count, self.matches)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

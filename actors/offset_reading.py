@@ -100,7 +100,7 @@ class OffsetReading:
             raise SettingError(
                 "subscriber",
                 f"the deliveries of {subscriber!r} are read by offset, by a stream of Spark; end that, and say so with "
-                "OffsetConsumer.end, or poll another subscriber",
+                f"server.end_stream({subscriber!r}), or poll another subscriber",
             )
 
     def _check(self, place: Place) -> None:

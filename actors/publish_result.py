@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from actors.stored_batch import Stored
-from ray_pubsub.errors import EventError, OverloadedError
+from ray_pubsub.errors import EventError, OverloadedError, counted
 from ray_pubsub.kernels.merged_matches import mark_codes
 from ray_pubsub.model.match_batch import MatchBatch, arrow_ids
 from ray_pubsub.sharding.merging import ShardMatches, chained, merge_matches, unpacked_ids
@@ -29,6 +29,12 @@ class Delivered:
     dropped: int = 0
     rejected: int = 0
     rejected_subscribers: tuple[str | int, ...] = ()
+
+    def __reduce__(self) -> Any:
+        """As a dataclass's state, only quicker."""
+        return Delivered, (
+            self.delivered, self.duplicates, self.dead, self.dropped, self.rejected, self.rejected_subscribers,
+        )  # fmt: skip
 
     def __add__(self, other: Delivered) -> Delivered:
         names = tuple(dict.fromkeys((*self.rejected_subscribers, *other.rejected_subscribers)))
@@ -73,9 +79,10 @@ class PublishResult:
         return len(self._all())
 
     def __repr__(self) -> str:
-        bad = f", {len(self.errors)} bad events" if self.errors else ""
-        full = f", {self.deliveries.rejected} not delivered" if self.deliveries.rejected else ""
-        return f"PublishResult({len(self)} matches of {len(self.event_ids)} events{bad}{full})"
+        found, published = counted(len(self), "match", "matches"), counted(len(self.event_ids), "event")
+        bad = f", {counted(len(self.errors), 'bad event')}" if self.errors else ""
+        full = f", {self.deliveries.rejected:,} not delivered" if self.deliveries.rejected else ""
+        return f"PublishResult({found} of {published}{bad}{full})"
 
     def __getitem__(self, event: int) -> list[Any]:
         """The ids of the subscriptions that match the event at this position."""
@@ -83,10 +90,10 @@ class PublishResult:
 
     def __reduce__(self) -> Any:
         """Without what only this process can do, and what follows from the rest."""
-        left_out = ("naming", "_merged", "_ids")
-        return PublishResult, tuple(
-            None if each.name in left_out else getattr(self, each.name) for each in fields(self)
-        )
+        return PublishResult, (
+            self.event_ids, self.levels, self.level_names, self.parts, self.positions, self.repeated, self.errors,
+            self.deliveries, self.names, None, self.lineage,
+        )  # fmt: skip
 
     def fetch(self, fetched: Callable[[Stored], ShardMatches]) -> None:
         """Brings what is still in the object store."""
@@ -186,6 +193,11 @@ class PublishResult:
         if found.rejected:
             shown = ", ".join(map(repr, found.rejected_subscribers[:5]))
             raise OverloadedError(f"deliveries to {shown}", found.rejected, retry_after)
+
+    def raise_if_bad(self) -> None:
+        """Raises the EventError of the first event that could not be used; the others are published all the same."""
+        if self.errors:
+            raise self.errors[0]
 
     @classmethod
     def joined(cls, results: Sequence[PublishResult]) -> PublishResult:

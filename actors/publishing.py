@@ -6,22 +6,27 @@ import asyncio
 import itertools
 import os
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import ray
 from numpy.typing import NDArray
+from ray import cloudpickle
 
 from actors.calls import LONGEST_PAUSE, PAUSE, Deadline, answer, answer_async, fetched, retried
-from actors.packing import unpacked
+from actors.neighbour_connection import NeighbourAddress
+from actors.neighbour_links import Asked, NeighbourLinks
+from actors.packing import unpacked, unpacked_apart
 from actors.publish_result import PublishResult
 from actors.published_events import PublishedEvents, new_request, prepare
 from actors.stored_batch import Stored
 from ray_pubsub.delivery.levels import seconds
-from ray_pubsub.errors import EventError, OverloadedError, SettingError, UnavailableError
+from ray_pubsub.errors import EventError, OverloadedError, RayPubSubError, SettingError, UnavailableError
 
 __all__ = ["Publisher"]
 
@@ -29,13 +34,14 @@ PORTION = 8192
 """Events that go in one call. Large enough to be worth a call, small enough that several fit in flight."""
 UNDER_WAY = 4
 SMALL = 64
+MOST_LINKS = 32
+FIND_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Portion:
     events: Any
     """Ready to travel; or, if they are few dicts, as they are."""
-    stored: Stored | None
     request: str
     event_id: str | None
 
@@ -44,6 +50,7 @@ class Portion:
 class Sent:
     portion: Portion
     reference: Any
+    """Of the call; or the question, if it went by a link."""
     deadline: Deadline
 
 
@@ -55,6 +62,15 @@ class Publisher:
         self._timeout = timeout
         self._names: dict[str, dict[int, str]] = {}
         self._turn = itertools.count(os.getpid())
+        node = str(ray.get_runtime_context().get_node_id())
+        # By the list and not by this: so a publisher that nobody has any more is gone at once, and its connections with it.
+        self._neighbours = NeighbourLinks(partial(_neighbour, self._coordinators), node, MOST_LINKS, "coordinator")
+        weakref.finalize(self, self._neighbours.close)
+
+    def close(self, handle: Any) -> None:
+        """What still asks here (a stream under way, a result that looks for names) is told so by this handle."""
+        self._coordinators[:] = [handle]
+        self._neighbours.close()
 
     def publish(
         self, events: Any, event_id: str | None, deliver: bool, request: str | None, timeout: float | None
@@ -69,7 +85,7 @@ class Publisher:
         results: list[PublishResult] = []
         under_way: deque[Sent] = deque()
         for portion in self._portions(events, event_id, deliver, request):
-            under_way.append(self._send(portion, deliver, Deadline(each)))
+            under_way.append(self._call(portion, deliver, Deadline(each)))
             if len(under_way) == UNDER_WAY:
                 results.append(await self._collect_async(under_way.popleft(), deliver))
         while under_way:
@@ -98,12 +114,17 @@ class Publisher:
     ) -> Iterator[PublishResult]:
         """The results in the order of the portions, of which so many are under way; each has so many seconds."""
         under_way: deque[Sent] = deque()
-        for portion in portions:
-            under_way.append(self._send(portion, deliver, Deadline(each)))
-            if len(under_way) == most:
+        try:
+            for portion in portions:
+                under_way.append(self._send(portion, deliver, Deadline(each)))
+                if len(under_way) == most:
+                    yield self._collect(under_way.popleft(), deliver, Deadline(patience))
+            while under_way:
                 yield self._collect(under_way.popleft(), deliver, Deadline(patience))
-        while under_way:
-            yield self._collect(under_way.popleft(), deliver, Deadline(patience))
+        finally:
+            for sent in under_way:
+                if isinstance(sent.reference, Asked):
+                    sent.reference.give_up()
 
     def _seconds(self, timeout: float | None) -> float:
         if timeout is not None and not seconds("timeout", timeout) > 0:
@@ -115,9 +136,16 @@ class Publisher:
         pause = PAUSE
         while True:
             try:
-                return self._complete(answer(sent.reference, "the coordinator", sent.deadline.left))
-            except UnavailableError:
-                if sent.deadline.left <= pause:
+                if not isinstance(sent.reference, Asked):
+                    return self._complete(answer(sent.reference, "the coordinator", sent.deadline.left))
+                parts = sent.reference.answer(sent.deadline.left)
+                if parts is not None:
+                    return self._complete(unpacked_apart(parts))
+                if not sent.deadline:
+                    raise UnavailableError("the coordinator", f"did not answer within {sent.deadline.seconds:.3g} s")
+                sent = self._call(sent.portion, deliver, sent.deadline)
+            except UnavailableError as error:
+                if error.gone or sent.deadline.left <= pause:
                     raise
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
@@ -134,15 +162,17 @@ class Publisher:
         while True:
             try:
                 return self._complete(await answer_async(sent.reference, "the coordinator", sent.deadline.left))
-            except UnavailableError:
-                if sent.deadline.left <= pause:
+            except UnavailableError as error:
+                if error.gone or sent.deadline.left <= pause:
                     raise
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-            sent = self._send(sent.portion, deliver, sent.deadline)
+            sent = self._call(sent.portion, deliver, sent.deadline)
 
-    def _complete(self, found: PublishResult | bytes) -> PublishResult:
+    def _complete(self, found: PublishResult | bytes | RayPubSubError) -> PublishResult:
         """The columns are mapped into this process before the result is handed on: they live as long as the coordinator."""
+        if isinstance(found, RayPubSubError):
+            raise found
         result: PublishResult = unpacked(found) if isinstance(found, bytes) else found
         result.fetch(fetched)
         result.naming = self._names_of
@@ -163,15 +193,28 @@ class Publisher:
         return known
 
     def _send(self, portion: Portion, deliver: bool, deadline: Deadline) -> Sent:
+        """To a coordinator on this node by a link, if there is one; else through Ray, which also finds out what is wrong with a link."""
+        number = next(self._turn) % len(self._coordinators)
+        question: tuple[Any, ...]
+        if isinstance(portion.events, PublishedEvents):
+            question = (portion.events, deliver, portion.request, deadline.left)
+        else:
+            question = (_few(portion, deliver, deadline),)
+        asked = self._neighbours.ask(number, *question, patience=deadline.left)
+        return self._call(portion, deliver, deadline) if asked is None else Sent(portion, asked, deadline)
+
+    def _call(self, portion: Portion, deliver: bool, deadline: Deadline) -> Sent:
         coordinator = self._coordinators[next(self._turn) % len(self._coordinators)]
         if isinstance(portion.events, PublishedEvents):
-            reference = coordinator.publish_prepared.remote(
-                portion.events, portion.stored, deliver, portion.request, deadline.left
-            )
+            publish = (
+                coordinator.publish_prepared
+            )  # raises if this is closed: Ray would start a cluster to put something in
+            events, stored = portion.events, None
+            if len(events) > SMALL:
+                events, stored = replace(events, batch=None), Stored(ray.put(events.batch))  # type: ignore[arg-type]
+            reference = publish.remote(events, stored, deliver, portion.request, deadline.left)
         else:
-            reference = coordinator.publish_few.remote(
-                portion.events, portion.event_id, deliver, portion.request, deadline.left
-            )
+            reference = coordinator.publish_few.remote(_few(portion, deliver, deadline))
         return Sent(portion, reference, deadline)
 
     def _portions(self, events: Any, event_id: str | None, deliver: bool, request: str | None) -> Iterator[Portion]:
@@ -183,12 +226,24 @@ class Publisher:
         # A repeated publication has the same portions, and so the same names for them.
         own = request if number == 0 else f"{request}/{number}"
         if isinstance(events, list) and len(events) <= SMALL and all(type(event) is dict for event in events):
-            return Portion(events, None, own, event_id)
+            return Portion(events, own, event_id)
         prepared = events if isinstance(events, PublishedEvents) else prepare(events, event_id, own, deliver)
-        if len(prepared) <= SMALL:
-            return Portion(prepared, None, own, event_id)
-        stored = Stored(ray.put(prepared.batch))
-        return Portion(replace(prepared, batch=None), stored, own, event_id)  # type: ignore[arg-type]
+        return Portion(prepared, own, event_id)
+
+
+def _neighbour(coordinators: list[Any], number: int) -> NeighbourAddress | None:
+    """Where this coordinator may be asked by those on its node."""
+    address: NeighbourAddress | None = answer(
+        coordinators[number].neighbour_address.remote(), "the coordinator", FIND_TIMEOUT
+    )
+    return address
+
+
+def _few(portion: Portion, deliver: bool, deadline: Deadline) -> bytes:
+    """One argument: Ray takes its time for each. And packed as Ray would: pickle knows no class of a publisher's own program."""
+    publication: Any = (portion.events, portion.event_id, deliver, portion.request, deadline.left)
+    found: bytes = cloudpickle.dumps(publication)  # type: ignore[no-untyped-call]
+    return found
 
 
 def _cut(events: Any) -> Iterator[Any]:

@@ -1,6 +1,6 @@
-"""What Ray keeps to itself and joining a cluster needs: where clusters run, whether a token is at hand, who answers at an address.
+"""What Ray keeps to itself and we need: where clusters run, whether a token is at hand, who answers at an address, where sockets are.
 
-`ray.init` finds all of this out too, but waits for 40 s where nothing answers and says little then. Read in Ray 2.60; the only file that
+`ray.init` finds most of this out too, but waits for 40 s where nothing answers and says little then. Read in Ray 2.60; the only file that
 uses Ray's private modules, so that a new release is checked here.
 """
 
@@ -77,6 +77,26 @@ def metadata_of(address: str, timeout: float) -> dict[str, Any]:
     except _part("exceptions").AuthenticationError as error:
         raise PermissionError(str(error)) from error
     return dict(json.loads(told)) if told else {}
+
+
+def sockets_folder() -> str | None:
+    """Where Ray's own sockets are on this node, in a process of a cluster; None if that cannot be told."""
+    try:
+        return str(_part("_private.worker")._global_node.get_sockets_dir_path())
+    except AttributeError:
+        return None
+
+
+def server_of_ended_actor(actor_id: str | None) -> str | None:
+    """The server of an actor that will not be started again; None if it may be, or is none of ours, or if that cannot be told."""
+    if actor_id is None:
+        return None
+    try:
+        told = _part("_private.state").actors(actor_id)
+    except Exception:  # whatever keeps it from telling, the call has failed, and that is told
+        return None
+    server, found, _ = str(told.get("Name", "")).partition("/")
+    return server if found and told.get("State") == "DEAD" else None
 
 
 def _part(module: str) -> Any:

@@ -23,8 +23,9 @@ from actors.links import Links
 from actors.messages import CoordinatorState, ShardStart
 from actors.outlets import RayOutlets
 from actors.process_memory import process_bytes
+from actors.protocol import own_protocol
 from actors.rebalancing import Mover, RebalanceReport
-from actors.registry_arguments import check_text
+from actors.registry_arguments import check_subscriber
 from actors.registry_bulk import TextColumns
 from actors.registry_changes import (
     BulkAnswer,
@@ -176,11 +177,13 @@ class Registry:
             "lineage": self.lineage,
             "starter": self._starter,
             "pid": os.getpid(),
+            **own_protocol(),
         }
 
     def subscribe(self, subscriber: str, expression: str, id: str | int, request: str | None = None) -> int:
         """Adds or replaces; returns the version that has it."""
         check_id(id)
+        check_subscriber(subscriber)
         route = self._route(expression)
         answer = self._writer.submit(Subscribe(id, subscriber, expression, 0, route, None, request), self._timeout)
         return answer.version
@@ -382,7 +385,7 @@ class Registry:
         for position, (identity, subscriber, text) in enumerate(rows):
             try:
                 check_id(identity)
-                check_text("subscriber", subscriber)
+                check_subscriber(subscriber)
                 routes.append(self._route(text))
                 good.append(position)
             except RayPubSubError as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ray_pubsub.errors import SettingError
 
-__all__ = ["MOST_SHARDS", "check_shard", "check_text", "chunks", "places"]
+__all__ = ["MOST_SHARDS", "check_shard", "check_subscriber", "check_text", "chunks", "places"]
 
 ASKED_AT_ONCE = 10_000
 """Values in one query: fewer than SQLite's 32,766."""
@@ -23,6 +23,13 @@ def check_text(name: str, text: object) -> None:
             text.encode()
         except UnicodeEncodeError:
             raise SettingError(name, "must be valid Unicode") from None
+
+
+def check_subscriber(name: object) -> None:
+    """Raises SettingError unless a subscriber can have this name."""
+    check_text("subscriber", name)
+    if not name:
+        raise SettingError("subscriber", "must have a name; '' is none")
 
 
 def check_shard(shard: object) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ray_pubsub.errors import shortened
 from ray_pubsub.sharding.pivots import Route
 
 __all__ = ["Counts", "IntervalColumns", "Page", "Rule", "ShardChanges", "ShardColumns", "StoredSubscription"]
@@ -52,7 +53,7 @@ class ShardChanges:
     added: ShardColumns
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StoredSubscription:
     """One subscription. The text of one given as intervals is as it would be written."""
 
@@ -65,6 +66,11 @@ class StoredSubscription:
     route: Route
     version: int
     hint: str | None = None
+
+    def __repr__(self) -> str:
+        """What a person looks for; the rest are fields."""
+        text = shortened(repr(self.text))
+        return f"StoredSubscription(id={self.id!r}, subscriber={self.subscriber!r}, text={text}, shard={self.shard})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ Calls that ask or tell a little have threads of their own, so that none waits be
 
 from __future__ import annotations
 
+import atexit
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,54 +22,110 @@ from actors.links import NAMESPACE, Links, RegistryLink, actor_name
 from actors.mailbox_host import MOST_WAITING, MailboxHost
 from actors.messages import ShardReply
 from actors.metrics import ActorMetrics, numbers_of_mailboxes, numbers_of_stats
-from actors.packing import unpacked
+from actors.neighbour_connection import NeighbourAddress
+from actors.neighbour_door import SECONDS, NeighbourDoor
+from actors.neighbour_links import PATIENCE, Asked, NeighbourLinks
+from actors.packing import unpacked, unpacked_apart
+from actors.ray_internals import sockets_folder
 from actors.registry import Registry
 from actors.server_settings import ServerSettings
 from actors.shard import LOADING, Shard
-from actors.stored_batch import Stored
+from actors.stored_batch import Carried, Stored
 from ray_pubsub.engines.plan import IndexPlan
 from ray_pubsub.errors import UnavailableError
-from ray_pubsub.model.event_batch import EventBatch
 
 __all__ = ["create_coordinator", "create_mailboxes", "create_registry", "create_shard"]
 
+logger = logging.getLogger(__name__)
+
 POLL_THREADS = MOST_WAITING + 16
 ALIVE_PATIENCE = 5.0
+TAKING_RESULTS = 60.0
+"""Seconds in which a publisher that has several batches under way must take some of a result. Later it has to ask again."""
 
 
 class RayShards:
-    """The shards as a coordinator asks them."""
+    """The shards as a coordinator asks them: those on the same node by a link, others, and whenever a link fails, through Ray."""
 
-    def __init__(self, links: Links) -> None:
+    def __init__(self, links: Links, most: int) -> None:
         self._links = links
-
-    def store(self, batch: EventBatch) -> Any:
-        return Stored(ray.put(batch))
+        self._neighbours = NeighbourLinks(self._neighbour, _node(), most)
+        self._epochs: dict[tuple[str, int], int] = {}
 
     def fetch(self, stored: Any) -> Any:
         return fetched(stored)
 
     def match(self, questions: Sequence[tuple[Any, ...]], timeout: float) -> list[ShardReply | Exception]:
-        replies, columns = [], []
-        for shard, events, *rest in questions:
+        deadline = Deadline(timeout)
+        links = [self._ask_neighbour(*question) for question in questions]
+        try:
+            calls = [
+                self._call(*question) if link is None else None for question, link in zip(questions, links, strict=True)
+            ]
+            found: list[Any] = [
+                None if link is None else self._told(question, link.answer(deadline.left))
+                for question, link in zip(questions, links, strict=True)
+            ]
+        finally:
+            for link in links:
+                if link is not None:
+                    link.give_up()
+        left = [place for place, reply in enumerate(found) if reply is None]
+        if left:
+            pairs = [calls[place] or self._call(*questions[place]) for place in left]
+            names = [f"shard {questions[place][0]}" for place in left]
+            replies = answers([reply for reply, _ in pairs], names, deadline.left)
+            for place, reply, (_, matches) in zip(left, replies, pairs, strict=True):
+                found[place] = self._called(questions[place], reply, matches)
+        return found
+
+    def _ask_neighbour(
+        self, shard: int, events: Any, lineage: str, needed: int, timeout: float, numbers: bool
+    ) -> Asked | None:
+        if isinstance(events, Carried):
+            return self._neighbours.ask(shard, events.batch, lineage, needed, timeout, numbers, patience=timeout)
+        # For what takes longer than a link waits there is Ray.
+        return self._neighbours.ask(shard, events, lineage, needed, min(timeout, PATIENCE / 2), numbers)
+
+    def _told(self, question: tuple[Any, ...], answer: Sequence[Any] | None) -> ShardReply | None:
+        """By a link. An instance that was replaced may live on at its old address; through Ray the new one is asked."""
+        if answer is None:
+            return None
+        shard, _, lineage, *_ = question
+        reply: ShardReply = unpacked_apart(answer)
+        if reply.epoch < self._epochs.get((lineage, shard), 0):
+            self._neighbours.forget(shard)
+            return None
+        self._epochs[lineage, shard] = reply.epoch
+        return reply
+
+    def _call(self, shard: int, events: Any, *rest: Any) -> tuple[Any, Any]:
+        """References to the reply and, if they may be many, to the matches."""
+        if isinstance(events, Carried):
             # As an argument of its own a reference becomes what it stands for, in the shard's memory map.
-            if isinstance(events, Stored):
-                apart = self._links.shard(shard).match_apart.options(num_returns=2)
-                reply, matches = apart.remote(events.reference, *rest)
-            else:
-                reply, matches = self._links.shard(shard).match_few.remote(events, *rest), None
-            replies.append(reply)
-            columns.append(matches)
-        found = [
-            unpacked(reply) if isinstance(reply, bytes) else reply
-            for reply in answers(replies, [f"shard {shard}" for shard, *_ in questions], timeout)
-        ]
-        return [
-            replace(reply, matches=Stored(matches, reply.count))
-            if isinstance(reply, ShardReply) and reply.matches is None
-            else reply
-            for reply, matches in zip(found, columns, strict=True)
-        ]
+            whole = events.in_store(lambda batch: Stored(ray.put(batch))).reference
+            reply, matches = self._links.shard(shard).match_apart.options(num_returns=2).remote(whole, *rest)
+            return reply, matches
+        return self._links.shard(shard).match_few.remote(events, *rest), None
+
+    def _called(self, question: tuple[Any, ...], answer: Any, matches: Any) -> ShardReply | Exception:
+        reply: ShardReply | Exception = unpacked(answer) if isinstance(answer, bytes) else answer
+        if not isinstance(reply, ShardReply):
+            return reply
+        shard, _, lineage, *_ = question
+        self._epochs[lineage, shard] = max(reply.epoch, self._epochs.get((lineage, shard), 0))
+        return replace(reply, matches=Stored(matches, reply.count)) if reply.matches is None else reply
+
+    def _neighbour(self, shard: int) -> NeighbourAddress | None:
+        reference = self._links.shard(shard).neighbour_address.remote()
+        address: NeighbourAddress | None = answer(reference, f"shard {shard}", ALIVE_PATIENCE)
+        return address
+
+    def numbers(self) -> dict[str, int]:
+        return {"linked": self._neighbours.answered}
+
+    def close(self) -> None:
+        self._neighbours.close()
 
     def alive(self, shard: int, timeout: float) -> int | None:
         try:
@@ -100,13 +157,37 @@ class RayMailboxes:
         return retried(call, Deadline(self._timeout))
 
 
-class ShardActor(Shard):
+class WithDoor:
+    """An actor that processes of its node may also ask without Ray."""
+
+    _door: NeighbourDoor | None = None
+
+    def _open_door(self, answering: Callable[..., Sequence[Any]], seconds: float = SECONDS) -> None:
+        try:
+            self._door = NeighbourDoor(answering, _node(), sockets_folder(), seconds)
+            atexit.register(self._door.close)
+        except OSError as error:
+            logger.warning("who is on this node asks through Ray, as others do: %s", error)
+
+    def neighbour_address(self) -> NeighbourAddress | None:
+        """Where those on the same node may ask; None: nowhere."""
+        return None if self._door is None else self._door.address
+
+    def close_door(self) -> None:
+        """Before the end: those on the same node ask through Ray from now on."""
+        door, self._door = self._door, None
+        if door is not None:
+            door.close()
+
+
+class ShardActor(Shard, WithDoor):
     def __init__(self, server: str, number: int, settings: ServerSettings) -> None:
         _log_here(f"{server} shard {number}")
         super().__init__(number, settings, RegistryLink(Links(server), settings.timeout))
         metrics = ActorMetrics(server, "shard", number)
         self.latencies.watcher = metrics.observing("match_seconds")
         metrics.follow(lambda: numbers_of_stats("shard", self.stats()))
+        self._open_door(self.match_for_neighbour)
 
 
 class RegistryActor(Registry):
@@ -123,27 +204,30 @@ class MailboxActor(MailboxHost):
         _follow_mailboxes(server, self)
 
 
-class CoordinatorActor(Coordinator):
+class CoordinatorActor(Coordinator, WithDoor):
     """One of several."""
 
     def __init__(self, server: str, number: int, settings: ServerSettings) -> None:
         _log_here(f"{server} coordinator {number}")
         links = Links(server)
         registry, mailboxes = RegistryLink(links, settings.timeout), RayMailboxes(links, settings.timeout)
-        super().__init__(number, settings, registry, RayShards(links), mailboxes)
+        super().__init__(number, settings, registry, RayShards(links, settings.in_flight), mailboxes)
         _follow_coordinator(server, self)
+        self._open_door(self.publish_for_neighbour, TAKING_RESULTS)
 
 
-class CoordinatorWithMailboxes(Coordinator, MailboxHost):
+class CoordinatorWithMailboxes(Coordinator, MailboxHost, WithDoor):
     """The only one: a delivery takes no call."""
 
     def __init__(self, server: str, number: int, settings: ServerSettings, data_dir: str | None) -> None:
         _log_here(f"{server} coordinator {number}")
         MailboxHost.__init__(self, settings, data_dir)
         links = Links(server)
-        Coordinator.__init__(self, number, settings, RegistryLink(links, settings.timeout), RayShards(links), self)
+        registry, shards = RegistryLink(links, settings.timeout), RayShards(links, settings.in_flight)
+        Coordinator.__init__(self, number, settings, registry, shards, self)
         _follow_coordinator(server, self)
         _follow_mailboxes(server, self)
+        self._open_door(self.publish_for_neighbour, TAKING_RESULTS)
 
 
 def create_registry(server: str, data_dir: str | None, given: Mapping[str, Any], starter: str, node: str | None) -> Any:
@@ -164,7 +248,7 @@ def create_registry(server: str, data_dir: str | None, given: Mapping[str, Any],
 def create_shard(server: str, number: int, settings: ServerSettings) -> Any:
     groups = {"ctl": 2, "match": 4, "large": 1, "apply": 1}
     marks = {
-        "ctl": ("health", "stats", "ranking", "match_counts", "wait_for_merges"),
+        "ctl": ("health", "stats", "ranking", "match_counts", "wait_for_merges", "neighbour_address", "close_door"),
         "match": ("match", "match_few", "explain"),
         "large": ("match_apart",),
         "apply": ("apply", "catch_up", "take_over", "let_go"),
@@ -179,7 +263,7 @@ def create_coordinator(
     """The only one has the mailboxes with it, and stays where their file is."""
     groups = {"ctl": 4, "note": 2, "publish": settings.in_flight + 16}
     marks: dict[str, tuple[str, ...]] = {
-        "ctl": ("health", "stats", "explain", "names_of", "close"),
+        "ctl": ("health", "stats", "explain", "names_of", "close", "neighbour_address", "close_door"),
         "note": ("take_note",),
         "publish": ("publish", "publish_few", "publish_prepared"),
     }
@@ -236,6 +320,11 @@ def _follow_coordinator(server: str, coordinator: Coordinator) -> None:
 
 def _follow_mailboxes(server: str, host: MailboxHost) -> None:
     ActorMetrics(server, "mailboxes").follow(lambda: numbers_of_mailboxes(host.mailbox_summary(0)))
+
+
+def _node() -> str:
+    """The node of this process."""
+    return str(ray.get_runtime_context().get_node_id())
 
 
 def _log_here(who: str) -> None:

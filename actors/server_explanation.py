@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ray_pubsub.engines.plan import IndexPlan
+from ray_pubsub.errors import counted
 
 __all__ = ["ServerPlan"]
 
@@ -35,8 +36,8 @@ class ServerPlan:
             )
         skipped = [str(shard) for shard in range(self.of) if shard not in self.shards]
         passed = f"; passes over {', '.join(skipped)}, whose pivots do not occur in the event" if skipped else ""
-        found = "1 match" if self.matches == 1 else f"{self.matches:,} matches"
-        lines = [f"{found}; visits {len(self.shards)} of {self.of} shards{passed}"]
+        found = counted(self.matches, "match", "matches")
+        lines = [f"{found}; visits {len(self.shards)} of {counted(self.of, 'shard')}{passed}"]
         for shard, plan in self.shards.items():
             lines += [f"\nshard {shard}: {plan}"]
         return "\n".join(lines)

@@ -23,31 +23,40 @@ MAILBOX_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
+    """The settings of a server:
+
+    shards: 2; processes that match. Two cores keep two busy.
+    coordinators: 1; processes that publish. The first has the mailboxes with it; with several, these are in a process of their own.
+    engine: "auto"; of the shards' indexes, as of MatchIndex.
+    options: {}; of the engine. They may also stand by themselves: start(engine="dexin", cache=64).
+    limits: Limits(); how large one subscription may be.
+    levels: ("low", "normal", "high", "critical"); of priority, lowest first, which is what an event has that no rule matches.
+    confirm: True; whether priorities are exact, as of PriorityRules.
+    mailbox: {}; a dict, of each mailbox: capacity and capacity_bytes, of what waits, and overflow, what happens beyond ("reject",
+        "drop-oldest", "drop-lowest", "dead-letter"); visibility_timeout, after which what was polled and not acknowledged comes again;
+        delivery_limit, attempts before it is a dead letter; dead_capacity, dead letters kept; in_flight_limit, polled and not yet
+        acknowledged; deadlines in seconds by level, and expired, what happens then ("deliver-late", "drop"); window, ids remembered.
+    in_flight: 16; batches that a coordinator works on at once; the next ones wait.
+    in_flight_bytes: 512 MB; and their size.
+    patience: 2.0; seconds that a batch waits for its turn before OverloadedError.
+    timeout: 60.0; seconds that a call waits for a process that restarts before UnavailableError.
+    lease: 5.0; seconds for which a coordinator may publish without having heard of the registry. As long a change waits, at most, for
+        one that does not answer.
+    """
+
     shards: int = 2
-    """Processes that match. Two cores keep two busy."""
     coordinators: int = 1
-    """Processes that publish. The first has the mailboxes with it; with several, these are in a process of their own."""
     engine: str = "auto"
-    """Of the shards' indexes, with its `options` (cache=…), as of MatchIndex."""
     options: Mapping[str, int | bool] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     levels: tuple[str, ...] = ("low", "normal", "high", "critical")
-    """Of priority, lowest first; the first is what an event has that no rule matches."""
     confirm: bool = True
-    """Whether priorities are exact (PriorityRules)."""
     mailbox: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of MailboxSettings, but for levels and policy."""
     in_flight: int = 16
-    """Batches that a coordinator works on at once; the next ones wait."""
     in_flight_bytes: int = 512 * 2**20
-    """And their size."""
     patience: float = 2.0
-    """Seconds that a batch waits for its turn before OverloadedError."""
     timeout: float = 60.0
-    """Seconds after which a publication is given up: a shard may be restarting meanwhile."""
     lease: float = 5.0
-    """Seconds for which a coordinator may publish without having heard of the registry. As long a change waits, at most, for one that
-    does not answer."""
 
     def __post_init__(self) -> None:
         _whole("shards", self.shards, MOST_SHARDS)

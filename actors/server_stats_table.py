@@ -14,6 +14,7 @@ from rich.text import Text
 from actors.mailbox_summary import MailboxSummary
 from actors.match_ranking import Ranked, Ranking
 from actors.server_stats import ServerStats
+from ray_pubsub.errors import counted
 
 __all__ = ["rendered", "written"]
 
@@ -58,7 +59,8 @@ def _registry(told: dict[str, Any]) -> str:
     size = f", {_bytes(told['bytes'])} on disk" if told.get("bytes") is not None else ""
     settled = "" if told["settled"] else "; still settling what a crash or a move has left"
     return (
-        f"{told['subscriptions']:,} subscriptions of {told['subscribers']:,} subscribers, {told['rules']:,} rules, "
+        f"{counted(told['subscriptions'], 'subscription')}, {counted(told['subscribers'], 'subscriber')} known, "
+        f"{counted(told['rules'], 'rule')}, "
         f"version {told['version']:,}{size}; registry epoch {told['epoch']}, pid {told['pid']}, {_bytes(told['memory_bytes'])}{settled}"
     )
 
@@ -134,14 +136,14 @@ def _coordinators(stats: ServerStats) -> Table:
 def _mailboxes(summary: MailboxSummary) -> Iterator[RenderableType]:
     oldest = "" if summary.oldest_wait is None else f", the oldest for {summary.oldest_wait:,.1f} s"
     yield Text(
-        f"{summary.mailboxes:,} mailboxes: {summary.waiting:,} waiting{oldest}; {summary.in_flight:,} in flight, "
+        f"{counted(summary.mailboxes, 'mailbox', 'mailboxes')}: {summary.waiting:,} waiting{oldest}; {summary.in_flight:,} in flight, "
         f"{summary.dead:,} dead; of {summary.delivered:,} delivered {summary.acked:,} acknowledged"
     )
     rates = ", ".join(
         f"{level} {_share(rate)}" for level, rate in reversed(summary.on_time.items()) if rate is not None
     )
     if rates:
-        yield Text(f"on time (EDOR): {rates}")
+        yield Text(f"handed out on time, of all that were due: {rates} (EDOR; without a deadline all are on time)")
     if summary.fullest:
         table = _table("fullest mailboxes", "waiting", "in flight", "dead", "oldest")
         for box in summary.fullest:

@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Protocol
@@ -21,7 +22,7 @@ from actors.latencies import Latencies
 from actors.match_ranking import Ranking, rank
 from actors.messages import NO_NUMBERS, ShardPush, ShardReply, ShardStart, empty_columns
 from actors.numbered_columns import MatchCounts
-from actors.packing import packed
+from actors.packing import packed, packed_apart
 from actors.process_memory import process_bytes
 from actors.recent_rate import RecentRate
 from actors.registry_columns import ShardChanges, ShardColumns
@@ -105,6 +106,13 @@ class Shard:
     def match_few(self, events: Any, lineage: str, needed: int, timeout: float, numbers: bool = False) -> bytes:
         """The same for a few events, packed."""
         return packed(self.match(events, lineage, needed, timeout, numbers))
+
+    def match_for_neighbour(
+        self, events: Any, lineage: str, needed: int, timeout: float, numbers: bool = False
+    ) -> Sequence[Any]:
+        """The same for one on this node who has no need of Ray to carry it: the parts of a message."""
+        reply = self.match(events, lineage, needed, timeout, numbers)
+        return [packed(reply)] if reply.count <= FEW_MATCHES else packed_apart(reply)
 
     def match_apart(
         self, events: Any, lineage: str, needed: int, timeout: float, numbers: bool = False

@@ -16,13 +16,14 @@ import ray
 from actors.calls import Deadline, answer, answers, retried
 from actors.cluster import join
 from actors.links import NAMESPACE, actor_name
+from actors.protocol import check_protocol
 from actors.published_events import new_request
 from actors.remote import create_coordinator, create_mailboxes, create_registry, create_shard
 from actors.server import Server
 from actors.server_settings import ServerSettings
 from ray_pubsub.errors import RayPubSubError, SettingError, StoreError, UnavailableError, UnknownServerError
 
-__all__ = ["connect", "start"]
+__all__ = ["Server", "connect", "start"]
 
 NAMES = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 START_TIMEOUT = 120.0
@@ -41,6 +42,8 @@ class Actors:
 
     def stop(self) -> None:
         """Writers say goodbye to their files first; then all are gone."""
+        for each in (*self.shards, *self.coordinators):
+            each.close_door.remote()  # not waited for: it leaves no file behind if it gets to it
         closing = [each.close.remote() for each in self.coordinators]
         if self.mailboxes is not None:
             closing.append(self.mailboxes.close_mailboxes.remote())
@@ -65,8 +68,10 @@ def start(
     ends with the server. If a server of this name runs, this joins it.
 
     `data_dir`: a folder of this machine in which subscriptions, rules and deliveries are kept; a server started with it again goes on
-    where it was. Without one all is in memory. `settings`: see `actors.server_settings.ServerSettings`; those not given are as they were
-    kept.
+    where it was. Without one all is in memory. `settings`: those below; the ones not given are as they were kept.
+
+    `with start(…) as server:` stops the server at the end of the block if this call has started it; one that ran before goes on.
+
     """
     _check_name(name)
     given = {**settings, **({} if shards is None else {"shards": shards})}
@@ -78,6 +83,7 @@ def start(
         existing = _find(name)
         registry = existing or create_registry(name, folder, given, starter, joined.node_id)
         opened = _opened(registry)
+        check_protocol(name, opened)
         kept = ServerSettings.of_state(opened["settings"])
         own = opened["starter"] == starter  # of two that start it at once, one has
         if not own:
@@ -92,6 +98,9 @@ def start(
     return Server(name, actors, kept, opened["data_dir"], joined, own)
 
 
+start.__doc__ = f"{start.__doc__}{ServerSettings.__doc__}"
+
+
 def connect(name: str = "default", *, address: str | None = None) -> Server:
     """A server that runs on the cluster at `address`, at RAY_ADDRESS or on this machine. Raises UnknownServerError, ClusterError."""
     _check_name(name)
@@ -101,6 +110,7 @@ def connect(name: str = "default", *, address: str | None = None) -> Server:
         if registry is None:
             raise UnknownServerError(name, _running(), joined.address)
         opened = _opened(registry)
+        check_protocol(name, opened)
         settings = ServerSettings.of_state(opened["settings"])
         actors = _existing(name, registry, settings)
     except BaseException:

@@ -9,7 +9,8 @@ import ray_pubsub
 
 
 def main() -> None:
-    with ray_pubsub.start(name="quickstart") as server:  # on the Ray cluster of this machine, or on one of its own
+    # On the Ray cluster that runs on this machine, or on one of its own; address="local" would always be the latter.
+    with ray_pubsub.start(name="quickstart") as server:
         server.subscribe("desk-7", "model = 'iphone5s' and price <= 580", id="s1")
         server.subscribe("desk-7", "color in ('silver', 'gold')", id="s2")
         server.prioritize("r1", "critical", "price < 100")

@@ -18,6 +18,8 @@ RayPubSubError
 ├── StoreError                      a server's store cannot be opened, read or written: path, reason
 ├── UnavailableError                a process of the server does not answer; whether it did what was asked is not known
 ├── UnknownServerError              no server of this name runs on the cluster
+├── ServerClosedError               a Server that this program has stopped or closed is used
+├── ServerReleaseError              a server of another release, which this program does not understand
 ├── ClusterError                    no way to a Ray cluster: its address, the reason, what to do
 ├── FencedError                     a later instance has taken over; what this one writes is refused
 └── OverloadedError                 too much is waiting; what, how much, and when to try again
@@ -45,6 +47,8 @@ __all__ = [
     "RayPubSubError",
     "RejectedSubscriptionsError",
     "Rejection",
+    "ServerClosedError",
+    "ServerReleaseError",
     "SettingError",
     "StoreError",
     "SubscriptionIdError",
@@ -81,14 +85,19 @@ class ExpressionError(RayPubSubError):
 class ExpressionSyntaxError(ExpressionError):
     """The text does not parse. The message shows the place with a caret."""
 
-    def __init__(self, expression: str, position: int, found: str, expected: tuple[str, ...], reason: str = "") -> None:
+    def __init__(
+        self, expression: str, position: int, found: str, expected: tuple[str, ...], reason: str = "", hint: str = ""
+    ) -> None:
         self.expression = expression
         self.position = position
         self.found = shortened(found)
         self.expected = expected
         self.reason = reason or f"unexpected {self.found}"
+        self.hint = hint
+        """What to write instead, where that can be guessed."""
         wanted = f"\nexpected {_one_of(expected)}" if expected else ""
-        super().__init__(f"{self.reason} at position {position}\n{point_at(expression, position)}{wanted}")
+        advice = f"\n{hint}" if hint else ""
+        super().__init__(f"{self.reason} at position {position}\n{point_at(expression, position)}{wanted}{advice}")
 
 
 class ExpressionTypeError(ExpressionError):
@@ -176,7 +185,7 @@ class RejectedSubscriptionsError(RayPubSubError):
         self.rejections = rejections
         shown = "\n".join(str(rejection) for rejection in rejections[:10])
         more = f"\n… and {len(rejections) - 10} more in .rejections" if len(rejections) > 10 else ""
-        super().__init__(f"none was added because of {len(rejections)} bad subscriptions:\n{shown}{more}")
+        super().__init__(f"none was added because of {counted(len(rejections), 'bad subscription')}:\n{shown}{more}")
 
 
 class EventError(RayPubSubError):
@@ -246,12 +255,14 @@ class StoreError(RayPubSubError):
 
 class UnavailableError(RayPubSubError):
     """A process of the server did not answer in time, died or is restarting. Whether it has done what it was asked is not known; to ask
-    again, with the same id, does no harm."""
+    again, with the same id, does no harm, and is of use unless it is `gone`."""
 
-    def __init__(self, who: str, reason: str, died: bool = False) -> None:
+    def __init__(self, who: str, reason: str, died: bool = False, gone: bool = False) -> None:
         self.who = who
         self.reason = reason
         self.died = died
+        self.gone = gone
+        """It does not come back: the server was stopped."""
         super().__init__(f"{who}: {reason}")
 
 
@@ -271,6 +282,31 @@ class UnknownServerError(RayPubSubError, KeyError):
 
     def __str__(self) -> str:  # KeyError would show the message's repr
         return str(self.args[0])
+
+
+class ServerClosedError(RayPubSubError):
+    """This program has stopped the server, or let go of it. Nothing was done."""
+
+    def __init__(self, name: str, how: str) -> None:
+        self.name = name
+        self.how = how
+        """stopped, or closed."""
+        super().__init__(f"the server {name!r} was {how} here; ray_pubsub.start(…) or connect(…) anew")
+
+
+class ServerReleaseError(RayPubSubError):
+    """The server and this program have releases of ray-pubsub that do not understand each other."""
+
+    def __init__(self, name: str, release: str, protocol: int, own_release: str, own_protocol: int) -> None:
+        self.name = name
+        self.release = release
+        self.protocol = protocol
+        self.own_release = own_release
+        self.own_protocol = own_protocol
+        super().__init__(
+            f"the server {name!r} runs ray-pubsub {release} (protocol {protocol}), this program has {own_release} "
+            f"(protocol {own_protocol}): use the same on both sides"
+        )
 
 
 class ClusterError(RayPubSubError):
@@ -309,6 +345,14 @@ def shortened(text: str, longest: int = 10 * SHOWN_CHARACTERS) -> str:
     """The text, or its beginning: an error about a megabyte is read by a person too."""
     text = text if len(text) <= longest else text[:longest] + "…"
     return printable(text)
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """
+    >>> counted(1, "subscription"), counted(2000, "match", "matches")
+    ('1 subscription', '2,000 matches')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def printable(text: str) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "scheduler_of",
 ]
 
+SURELY_ITEMS = (range, list)  # need no look at what they can do, which takes longer than to put them
 Runs = Sequence[tuple[int, Sequence[Any], Sequence[int] | int]]
 
 
@@ -57,6 +58,8 @@ def checked_clock(clock: Callable[[], float]) -> Callable[[], float]:
 
 def reading(time: Any) -> float:
     """What a clock said."""
+    if type(time) is float:
+        return time
     if isinstance(time, int | float):
         return float(time)
     raise SettingError("clock", f"must give seconds as a number, not {time!r}")
@@ -65,14 +68,16 @@ def reading(time: Any) -> float:
 def checked_runs(runs: Runs, levels: int) -> tuple[int, int]:
     """How many entries there are in all, and the sum of their sizes."""
     count = total = 0
-    if not isinstance(runs, Sequence):
+    if type(runs) is not list and not isinstance(runs, Sequence):
         raise SettingError("runs", f"must be a list of (level, items, sizes), not {runs!r}")
     for run in runs:
-        if not isinstance(run, tuple | list) or len(run) != 3:
+        if (type(run) is not tuple and not isinstance(run, tuple | list)) or len(run) != 3:
             raise SettingError("runs", f"each must be (level, items, sizes), not {run!r}")
         level, items, sizes = run
         entry_level(level, levels)
-        if not is_iterable(items) or isinstance(items, Mapping | Set) or not hasattr(items, "__len__"):
+        if type(items) not in SURELY_ITEMS and (
+            not is_iterable(items) or isinstance(items, Mapping | Set) or not hasattr(items, "__len__")
+        ):
             raise SettingError("runs", f"items must be a list or another sequence, not {items!r}")
         length = len(items)
         count += length

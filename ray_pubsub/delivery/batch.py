@@ -129,6 +129,8 @@ def entry_level(level: int, levels: int) -> int:
 
 
 def entry_size(size: int) -> int:
+    if type(size) is int and size >= 0:
+        return size
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
         raise SettingError("size", f"must be a whole number of at least 0, not {size!r}")
     return size
@@ -165,6 +167,8 @@ def _level(level: Any) -> int:
 
 
 def _instant(time: Any) -> float:
+    if type(time) is float and isfinite(time):
+        return time
     if isinstance(time, bool) or not isinstance(time, int | float) or not isfinite(time):
         raise SettingError("enqueued", f"must be a time on the queue's clock, not {time!r}")
     return float(time)

@@ -180,11 +180,13 @@ class PriorityQueue:
                 self._next_order = order + length
             self._waiting += count
             self._bytes += total
-            return Admission(count, (), ())
+            return _ENTERED if count == 1 else Admission(count, (), ())
 
     def has_room(self, count: int, size: int) -> bool:
         """Whether so many items, together of this size, would enter now without anything leaving."""
-        return not self._overfull(checked_count("count", count), entry_size(size))
+        if type(count) is not int or type(size) is not int or count < 0 or size < 0:
+            count, size = checked_count("count", count), entry_size(size)
+        return not self._overfull(count, size)
 
     def refused(self, sizes: Sequence[int] | int, count: int) -> Sequence[int]:
         """Positions of those among `count` items of these sizes that would be rejected if they were put now."""
@@ -273,7 +275,11 @@ class PriorityQueue:
     # All below run under the lock.
 
     def _now(self) -> float:
-        self._latest = max(self._latest, reading(self._clock()))
+        time = self._clock()
+        if type(time) is not float:
+            time = reading(time)
+        if time > self._latest:
+            self._latest = time
         return self._latest
 
     def _put(self, batch: Batch, now: float) -> Admission:

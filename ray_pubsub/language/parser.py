@@ -15,6 +15,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from ray_pubsub.errors import ExpressionLimitError, ExpressionSyntaxError, ExpressionTypeError
 from ray_pubsub.language import words
+from ray_pubsub.language.hints import hint_at
 from ray_pubsub.language.patterns import compile_regexp, like_to_regexp
 from ray_pubsub.language.printer import write
 from ray_pubsub.language.size import check_size
@@ -315,6 +316,7 @@ def _syntax_error(text: str, error: UnexpectedInput) -> ExpressionSyntaxError:
         found = repr(text[position])
     else:
         position, found = len(text), "end"
+    hint = hint_at(text, position)
     if isinstance(error, UnexpectedCharacters):
         reason = {
             "'": "a string that is not closed",
@@ -323,7 +325,8 @@ def _syntax_error(text: str, error: UnexpectedInput) -> ExpressionSyntaxError:
         }.get(text[position], "")
         if text[position].isdigit() or text[position] == ".":
             reason = "a malformed number"
-        return ExpressionSyntaxError(text, position, found, (), reason)
+        return ExpressionSyntaxError(text, position, found, (), reason, "" if reason else hint)
     terminals = error.accepts or error.expected if isinstance(error, UnexpectedToken) else set()
     expected = sorted({TERMINAL_WORDS.get(name, f"'{name.lower()}'") for name in terminals} - {"'.'"})
-    return ExpressionSyntaxError(text, position, found, tuple(expected))
+    reason = "" if text.strip() else "the expression is empty"
+    return ExpressionSyntaxError(text, position, found, tuple(expected), reason, hint)

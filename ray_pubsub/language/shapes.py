@@ -8,11 +8,11 @@ cuts the text exactly where the grammar's lexer does; a shape is used only if th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
-from ray_pubsub.errors import ExpressionError
+from ray_pubsub.errors import ExpressionError, RayPubSubError
 from ray_pubsub.language import words
 from ray_pubsub.language.parser import check_operand, parse
 from ray_pubsub.language.size import check_size
@@ -46,8 +46,22 @@ QUOTED = r"`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\""
 CONSTANT = re.compile(f"({STRING}|{NUMBER})")
 CONSTANT_OR_QUOTED = re.compile(f"({STRING}|{NUMBER}|{QUOTED})")
 
-Cutter = Callable[[str], tuple[bytes | None, Any]]
-"""Text → the text without its integers, and these as an array; None for a text that has other constants (columns/integer_cutter.py)."""
+Cut = tuple[bytes | None, Any]
+NOT_CUT: Cut = (None, ())
+AT_ONCE, LONGEST_TOGETHER = 1024, 1 << 22
+"""Texts that are cut together, and their characters."""
+
+
+class Cutter(Protocol):
+    """Text → the text without its integers, and these as an array; None for a text that has other constants
+    (columns/integer_cutter.py)."""
+
+    def __call__(self, text: str) -> Cut: ...
+
+    def many(self, texts: Sequence[str]) -> Sequence[Cut] | None:
+        """All of them at once; None if that cannot be."""
+
+
 Reader = Callable[[str], Any]
 
 
@@ -101,11 +115,36 @@ class ShapeCache:
 
     def parse(self, text: str) -> Expression:
         """The parsed expression; raises an ExpressionError."""
+        self._check_length(text)
+        return self._parsed(text, self._cutter(text) if self._cutter is not None else NOT_CUT)
+
+    def parse_many(self, texts: Sequence[str]) -> list[Expression | RayPubSubError]:
+        """Of every text its expression, or the error that `parse` would raise."""
+        found: list[Expression | RayPubSubError] = []
+        for start in range(0, len(texts), AT_ONCE):
+            part = texts[start : start + AT_ONCE]
+            cuts = None
+            if self._cutter is not None and set(map(type, part)) == {str} and sum(map(len, part)) <= LONGEST_TOGETHER:
+                cuts = self._cutter.many(part)
+            for number, text in enumerate(part):
+                try:
+                    if cuts is None:
+                        found.append(self.parse(text))
+                    else:
+                        self._check_length(text)
+                        found.append(self._parsed(text, cuts[number]))
+                except RayPubSubError as error:
+                    found.append(error)
+        return found
+
+    def _check_length(self, text: str) -> None:
         if not isinstance(text, str) or len(text) > self._limits.text_length:
             parse(text, self._limits)  # raises
         if len(text) > self._limits.word_length:
             check_size(text, self._limits)  # a long constant in a known shape would pass unseen
-        skeleton, integers = self._cutter(text) if self._cutter is not None else (None, ())
+
+    def _parsed(self, text: str, cut: Cut) -> Expression:
+        skeleton, integers = cut
         if skeleton is not None:
             shape = self._numeric.get(skeleton)
             if shape is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.errors import EventError
+from ray_pubsub.errors import EventError, counted
 
 __all__ = ["Measurement", "PriorityBatch", "PriorityExplanation", "SignatureAnswer"]
 
@@ -42,7 +42,7 @@ class PriorityBatch:
         return dict(zip(self.names, found, strict=True))
 
     def __repr__(self) -> str:
-        bad = f", {len(self.errors)} bad events" if self.errors else ""
+        bad = f", {counted(len(self.errors), 'bad event')}" if self.errors else ""
         return f"PriorityBatch({', '.join(f'{name}: {count}' for name, count in self.counts().items())}{bad})"
 
 

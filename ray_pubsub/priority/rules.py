@@ -17,6 +17,7 @@ from ray_pubsub.errors import (
     Rejection,
     SettingError,
     UnknownRuleError,
+    counted,
 )
 from ray_pubsub.index.catalogue import check_id
 from ray_pubsub.index.listed import listed
@@ -120,7 +121,7 @@ class PriorityRules:
         return iter(list(self._book.number_of))
 
     def __repr__(self) -> str:
-        return f"PriorityRules({len(self):,} rules, levels={list(self.levels)!r}, confirm={self.confirm})"
+        return f"PriorityRules({counted(len(self), 'rule')}, levels={list(self.levels)!r}, confirm={self.confirm})"
 
     # ------------------------------------------------------------------------------------------------------------ changes
 

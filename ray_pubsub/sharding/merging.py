@@ -32,6 +32,10 @@ class ShardMatches:
     subscribers: NDArray[np.int32]
     numbers: NDArray[np.int64] | None = None
 
+    def __reduce__(self) -> Any:
+        """As a dataclass's state, only quicker."""
+        return ShardMatches, (self.offsets, self.places, self.ids, self.subscribers, self.numbers)
+
     def __len__(self) -> int:
         """How many matches there are."""
         return len(self.places)

@@ -12,6 +12,7 @@ import ray_pubsub
 from actors.cluster import Joined
 from actors.delivery_message import DeliveryMessage
 from actors.mailbox_host import MOST_WAITING
+from actors.offset_consuming import OffsetConsumer
 from actors.server import Server
 from ray_pubsub.errors import SettingError
 
@@ -213,3 +214,32 @@ def test_bad_settling_settles_nothing(server: Server) -> None:
         with pytest.raises(SettingError):
             refused()
     assert server.ack(found).accepted == 2
+
+
+def test_a_subscriber_that_a_stream_has_read_is_polled_again(server: Server) -> None:
+    filled(server, "streamed", 3)
+    reader = OffsetConsumer(server)
+    place = reader.begin("streamed")
+    with pytest.raises(SettingError, match=r"server\.end_stream\('streamed'\)"):
+        server.poll("streamed")
+    reader.ack_through("streamed", place._replace(sequence=reader.bounds("streamed", place, None, 1)[0]))
+    assert server.end_stream("streamed") == 2
+    assert numbers(server.poll("streamed")) == [1, 2]
+    assert server.end_stream("streamed") == 0  # said again; both are in flight
+
+
+def test_bad_arguments_are_told_before_anything_is_sent(server: Server) -> None:
+    for call in (
+        lambda: server.publish({"x": 1}, event_id=["x"]),  # type: ignore[arg-type]
+        lambda: asyncio.run(server.publish_async({"x": 1}, event_id=["x"])),  # type: ignore[arg-type]
+        lambda: server.publish({"x": 1}, deliver="no"),  # type: ignore[arg-type]
+        lambda: server.publish({"x": 1}, request=5),  # type: ignore[arg-type]
+        lambda: server.publish({"x": 1}, timeout=-1),
+        lambda: server.publish_stream([], event_id=5),  # type: ignore[arg-type]
+        lambda: server.subscribe("", "x = 1"),
+        lambda: server.nack([], delay=-1),
+        lambda: server.redrive("desk-1", 5),  # type: ignore[arg-type]
+        lambda: server.subscriptions("desk-1", page=0),
+    ):
+        with pytest.raises(SettingError):
+            call()

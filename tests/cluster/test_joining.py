@@ -72,6 +72,24 @@ def test_what_ray_start_recorded_is_found_and_the_token_is_sent(cluster: Joined,
     assert joined["address"] == cluster.address
 
 
+def test_a_cluster_that_nobody_named_is_told(cluster: Joined, tmp_path: Path) -> None:
+    """On the terminal, in one line; one that was asked for is not."""
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray" / "ray_current_cluster").write_text(cluster.address)
+    found = {"RAY_TMPDIR": str(tmp_path), "RAY_ADDRESS": None, "RAY_AUTH_MODE": None}
+    programs = [
+        begin(JOINING, None, True, folder=tmp_path, **found),
+        begin(JOINING, None, False, folder=tmp_path, **found),
+        begin(JOINING, "auto", True, folder=tmp_path, **found),
+        begin(JOINING, None, True, folder=tmp_path),
+    ]
+    told = [program.communicate(timeout=120)[1] for program in programs]
+    assert [text.count("\n") for text in told] == [1, 1, 0, 0]
+    assert cluster.address in told[0] and "outlives this program, until stop()" in told[0]
+    assert 'address="local"' in told[0]
+    assert cluster.address in told[1] and "outlives" not in told[1]
+
+
 def test_workers_import_what_is_installed_wherever_a_program_starts(cluster: Joined, tmp_path: Path) -> None:
     program = """
 import json

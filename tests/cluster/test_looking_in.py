@@ -77,7 +77,7 @@ def test_it_is_read_by_people_and_by_programs(seen: Server) -> None:
     text = str(stats)
     for part in (
         "server 'seen'",
-        "4,000 subscriptions of 5 subscribers",
+        "4,000 subscriptions, 5 subscribers known, 1 rule,",
         "serving",
         "dexin",
         "critical 100.0%",

@@ -79,7 +79,7 @@ def test_a_result_is_read_as_a_table(subscribed: Server) -> None:
     assert result.to_arrow().to_pylist() == [row]
     assert result.to_pandas().to_dict("records") == [row]
     assert list(result.pairs()) == [("e1", "form-1")]
-    assert repr(result) == "PublishResult(1 matches of 2 events)"
+    assert repr(result) == "PublishResult(1 match of 2 events)"
 
 
 def test_ids_of_str_and_int_side_by_side(server: Server) -> None:

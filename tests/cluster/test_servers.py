@@ -13,7 +13,7 @@ from joining_programs import begin, finish
 import ray_pubsub
 from actors.cluster import Joined
 from actors.server import Server
-from ray_pubsub.errors import SettingError, StoreError, UnknownServerError
+from ray_pubsub.errors import ServerReleaseError, SettingError, StoreError, UnknownServerError
 
 
 @pytest.fixture(scope="module")
@@ -132,6 +132,16 @@ def interval_table() -> Any:
     import pyarrow as pa
 
     return pa.table({"id": [2], "attribute": ["kept.x"], "low": [2], "high": [None]})
+
+
+def test_another_protocol_is_told_and_harms_nobody(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.protocol.PROTOCOL", 0)
+    for join in (ray_pubsub.connect, lambda name: ray_pubsub.start(name=name)):
+        with pytest.raises(
+            ServerReleaseError, match=r"the server 'shared' runs ray-pubsub .* use the same on both sides"
+        ):
+            join("shared")
+    assert len(server.publish({"protocol.x": 1})) == 0
 
 
 def test_no_server_of_that_name(server: Server) -> None:

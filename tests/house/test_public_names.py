@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import ray_pubsub
+from actors.server_settings import ServerSettings
 from ray_pubsub import errors
 
 EXAMPLES: list[errors.RayPubSubError] = [
@@ -29,6 +30,8 @@ EXAMPLES: list[errors.RayPubSubError] = [
     errors.StoreError("file", "the disk is full"),
     errors.UnavailableError("shard 1", "did not answer"),
     errors.UnknownServerError("other", ("default",), "auto"),
+    errors.ServerClosedError("default", "stopped"),
+    errors.ServerReleaseError("default", "0.9", 1, "1.0", 2),
     errors.ClusterError("10.0.0.5:6379", "nothing listens there"),
     errors.FencedError("file", 1, 2),
     errors.OverloadedError("writes", 1000, 0.5),
@@ -50,6 +53,7 @@ def test_public_names() -> None:
         "MatchIndex",
         "PriorityRules",
         "RayPubSubError",
+        "Server",
         "connect",
         "errors",
         "start",
@@ -57,12 +61,25 @@ def test_public_names() -> None:
     assert [name for name in ray_pubsub.__all__ if not hasattr(ray_pubsub, name)] == []
 
 
+def test_completion_finds_what_is_public_and_nothing_else() -> None:
+    found = [name for name in dir(ray_pubsub) if not name.startswith("_")]
+    assert set(ray_pubsub.__all__) <= set(found)
+    others = [getattr(ray_pubsub, name) for name in found if name not in ray_pubsub.__all__]
+    assert [other for other in others if not getattr(other, "__name__", "").startswith("ray_pubsub.")] == []
+
+
+def test_help_tells_every_setting_of_a_server() -> None:
+    told = inspect.getdoc(ray_pubsub.start) or ""
+    settings = inspect.signature(ServerSettings).parameters
+    assert [name for name in settings if not re.search(rf"^ *{name}: ", told, re.MULTILINE)] == []
+
+
 def test_every_public_name_is_explained() -> None:
     assert [name for name in ray_pubsub.__all__ if not inspect.getdoc(getattr(ray_pubsub, name))] == []
 
 
 def test_every_public_method_is_explained() -> None:
-    for kind in (ray_pubsub.MatchIndex, ray_pubsub.MatchBatch, ray_pubsub.PriorityRules):
+    for kind in (ray_pubsub.MatchIndex, ray_pubsub.MatchBatch, ray_pubsub.PriorityRules, ray_pubsub.Server):
         methods = inspect.getmembers(kind, inspect.isfunction)
         assert [name for name, method in methods if not name.startswith("_") and not method.__doc__] == []
 

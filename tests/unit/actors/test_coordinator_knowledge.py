@@ -190,7 +190,7 @@ class RegistryThatLooks:
 
 
 class Nobody:
-    def introduce(self, names: dict[int, str]) -> None:
+    def close(self) -> None:
         pass
 
 

@@ -98,6 +98,20 @@ def test_portions_are_joined() -> None:
     assert "not delivered" in repr(joined) and "2 bad events" in repr(joined)
 
 
+def test_bad_events_raise_when_they_are_asked_to() -> None:
+    result(["e1"], matches([(1, 1)])).raise_if_bad()
+    found = result(["e1", "e2"], errors=[EventError("tags", "a list", 1), EventError(None, "no dict", 2)])
+    with pytest.raises(EventError, match="event 1: attribute 'tags'"):
+        found.raise_if_bad()
+
+
+def test_one_of_something_is_not_several() -> None:
+    assert repr(result(["e1"], matches([(1, 1)]))) == "PublishResult(1 match of 1 event)"
+    assert (
+        repr(result(["e1"], errors=[EventError(None, "bad", 0)])) == "PublishResult(0 matches of 1 event, 1 bad event)"
+    )
+
+
 def test_it_crosses_processes() -> None:
     found = result(["e1"], matches([("s1", 1)]))
     found.naming = lambda lineage, codes: {}

@@ -92,6 +92,44 @@ def test_a_syntax_error_points_at_the_place(marked: str, found: str, words: str)
     assert_caret_under_the_place(error)
 
 
+HINTS = [
+    ("a = 1 && b = 2", "write 'and'"),
+    ("a = 1 || b = 2", "write 'or'"),
+    ("!a", "write 'not'"),
+    ("lower(x) = 'a'", "functions and arithmetic are not part"),
+    ("x = upper('a')", "functions and arithmetic are not part"),
+    ("x in (lower('a'))", "functions and arithmetic are not part"),
+    ("price * 2 > 5", "functions and arithmetic are not part"),
+    ("price - 1 > 5", "functions and arithmetic are not part"),
+    ("x = 5 -- five", "comments are not part"),
+    ("x /* five */ = 5", "comments are not part"),
+    ("x ilike 'a%'", "regexp '(?i)pattern'"),
+    ("x not ILIKE 'a%'", "regexp '(?i)pattern'"),
+    ("x contains 'a'", "like 'abc%'"),
+    ("x = 1 (y)", ""),
+    ("x in in (1)", ""),
+    ("x = 1 y", ""),
+    ("x and (y", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "hint"), HINTS)
+def test_what_other_languages_have_is_told_what_to_write_instead(text: str, hint: str) -> None:
+    error = error_of(text)
+    assert isinstance(error, ExpressionSyntaxError)
+    assert hint in error.hint and bool(hint) == bool(error.hint)
+    assert str(error).endswith(error.hint)
+
+
+def test_a_double_equals_sign_is_one() -> None:
+    assert parse("x == 1") == parse("x = 1")
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t"])
+def test_nothing_is_told_to_be_nothing(text: str) -> None:
+    assert str(error_of(text)).startswith("the expression is empty")
+
+
 @pytest.mark.parametrize("content", ["a" * 2000, "(" * 200, "it and " * 30_000], ids=["a word", "parentheses", "words"])
 def test_a_string_that_is_not_closed_is_the_error_however_long_it_is(content: str) -> None:
     error = error_of(f"x = 1 and s = '{content}")

@@ -1,0 +1,56 @@
+"""What somebody may have meant who wrote what the language does not have."""
+
+from __future__ import annotations
+
+import re
+
+from ray_pubsub.language.words import KEYWORDS
+
+__all__ = ["hint_at"]
+
+LOOK = 300
+"""Characters around the place: a hint needs no more, and a text may have millions."""
+NAME = re.compile(r"([^\W\d][\w$]*)(\s*\()?")
+NAME_BEFORE = re.compile(r"([^\W\d][\w$]*)\s*$")
+
+FUNCTIONS = "functions and arithmetic are not part of the language: compare an attribute itself with a constant"
+COMMENTS = "comments are not part of the language"
+TEXT = "for text there are like 'abc%' and regexp 'pattern'"
+SIGNS = {
+    "&": "write 'and'",
+    "|": "write 'or'",
+    "!": "write 'not', or != for unequal",
+    "~": TEXT,
+    "--": COMMENTS,
+    "/*": COMMENTS,
+    "::": "casts are not part of the language: a constant has the type it is written with",
+    **dict.fromkeys("+-*/%", FUNCTIONS),
+}
+WORDS = {
+    "ilike": "there is like, which minds upper and lower case; regexp '(?i)pattern' does not",
+    "xor": "there are and, or and not",
+    "div": FUNCTIONS,
+    "mod": FUNCTIONS,
+    **dict.fromkeys(
+        ("contains", "ends", "endswith", "glob", "match", "matches", "similar", "starts", "startswith"), TEXT
+    ),
+}
+
+
+def hint_at(text: str, position: int) -> str:
+    """In words, for a text that does not parse beyond this place; empty if nothing can be guessed.
+
+    >>> hint_at("a = 1 && b = 2", 6)
+    "write 'and'"
+    """
+    rest = text[position : position + LOOK]
+    for length in (2, 1):
+        if rest[:length] in SIGNS:
+            return SIGNS[rest[:length]]
+    if rest[:1] == "(":
+        before = NAME_BEFORE.search(text[max(0, position - LOOK) : position])
+        return FUNCTIONS if before and before[1].lower() not in KEYWORDS else ""
+    word = NAME.match(rest)
+    if word is None or word[1].lower() in KEYWORDS:
+        return ""
+    return WORDS.get(word[1].lower(), FUNCTIONS if word[2] else "")
