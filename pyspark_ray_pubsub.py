@@ -39,13 +39,15 @@ class DefaultSource(DataSource):
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from spark_bridge.delivery_source import WaitingReader
+        from spark_bridge.delivery_source import WaitingReader, check_schema
 
+        check_schema(schema)
         return WaitingReader(self.options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        from spark_bridge.delivery_source import DeliveryReader
+        from spark_bridge.delivery_source import DeliveryReader, check_schema
 
+        check_schema(schema)
         return DeliveryReader(self.options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

@@ -155,6 +155,8 @@ class Coordinator:
             else:
                 result = self.publish_prepared(events, None, *rest)
                 result.fetch(self._shards.fetch)
+        except (FencedError, UnavailableError):
+            raise  # no answer: Ray finds the instance that is the coordinator now
         except RayPubSubError as error:
             return [packed(error)]
         return [packed(result)] if len(result) <= FEW_MATCHES else packed_apart(result)

@@ -16,10 +16,13 @@ Read = TypeVar("Read")
 MATCHES_AT_MOST = 1 << 21
 """Of one portion: what comes back of it is held in memory at once."""
 LEAST_ROWS = 64
+BYTES_AT_MOST = 1 << 25
+"""Of one portion, unless a single row has more: several are under way at once, and rows may be of any size."""
 
 
 class Portions:
-    """Portions of about `rows` rows. A batch of nearly that size is passed on as it is, a larger one cut evenly, small ones joined."""
+    """Portions of about `rows` rows. A batch of nearly that size is passed on as it is, a larger one cut evenly, small ones joined. Where
+    rows are long a portion has fewer of them."""
 
     def __init__(self, batches: Iterable[Any], rows: int) -> None:
         self._batches = batches
@@ -27,14 +30,18 @@ class Portions:
 
     def __iter__(self) -> Iterator[Any]:
         small: list[Any] = []
-        waiting = 0
+        waiting = size = 0
         for batch in self._batches:
+            if small and size + batch.nbytes > BYTES_AT_MOST:  # to join them would only mean to copy what is cut again
+                yield from self._cut(_joined(small))
+                small, waiting, size = [], 0, 0
             if batch.num_rows:
                 small.append(batch)
                 waiting += batch.num_rows
-            if 2 * waiting >= self._rows:
+                size += batch.nbytes
+            if 2 * waiting >= self._rows or 2 * size >= BYTES_AT_MOST:
                 yield from self._cut(_joined(small))
-                small, waiting = [], 0
+                small, waiting, size = [], 0, 0
         if small:
             yield from self._cut(_joined(small))
 
@@ -50,6 +57,8 @@ class Portions:
             left = batch.num_rows - start
             parts = max(1, round(left / self._rows))  # anew each time: the size may have changed meanwhile
             size = -(-left // parts)
+            while size > 1 and batch.slice(start, size).nbytes > BYTES_AT_MOST:
+                size = -(-size // 2)
             yield batch.slice(start, size)
             start += size
 

@@ -57,7 +57,7 @@ class Backtest:
     window: str | None = None
     windows: list[datetime.datetime | None] = field(default_factory=list)
     """The beginnings of the windows in which there was an event, by the wall clock of the session's zone; None, for events without a
-    time, is last."""
+    time (in the years 1 to 9999), is last."""
     window_rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """Events read in each window."""
     cells: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None = None

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ray_pubsub.errors import SettingError
+from spark_bridge.deliverable_rows import moments_beyond_calendar
 
 __all__ = ["Window"]
 
@@ -33,8 +34,12 @@ class Window:
         return cls(multiple, found[2].lower())
 
     def starts(self, moments: Any) -> Any:
-        """The beginning of the window each naive timestamp is in; null for null. A fixed unit, because Arrow keeps the input's."""
-        return pc.floor_temporal(pc.cast(moments, pa.timestamp("us")), multiple=self.multiple, unit=self.unit)
+        """The beginning of the window each naive timestamp is in; null for null, and where a year is not one of 1 to 9999: Python has no
+        such moment, and Arrow's calendar ends soon after. A fixed unit, because Arrow keeps the input's."""
+        moments = pc.cast(moments, pa.timestamp("us"))
+        starts = pc.floor_temporal(moments, multiple=self.multiple, unit=self.unit)
+        beyond = moments_beyond_calendar(moments) | moments_beyond_calendar(starts)
+        return pc.if_else(pa.array(beyond), pa.scalar(None, starts.type), starts) if beyond.any() else starts
 
     def __str__(self) -> str:
         return self.unit if self.multiple == 1 else f"{self.multiple} {self.unit}s"

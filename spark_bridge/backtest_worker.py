@@ -87,8 +87,7 @@ def _count_batch(batch: Any, position: int, counting: Counting, tally: Tally) ->
         tally.add_matches(of[rows], subscriptions)
         for place in tally.wanted(subscriptions).tolist():
             row = start + int(rows[place])
-            identity = None if ids is None else ids[row].as_py()
-            shown = None if identity is None else str(identity)
+            shown = None if ids is None else _shown_id(ids[row])
             tally.found.append((int(subscriptions[place]), position + row, shown, _packed(events.slice(row, 1))))
 
 
@@ -101,6 +100,14 @@ def matched(index: MatchIndex, events: Any) -> Iterator[tuple[int, MatchBatch]]:
 def _refused(error: TableError) -> MatchBatch:
     none = np.empty(0, dtype=np.int64)
     return MatchBatch(np.zeros(2, dtype=np.int64), none, np.zeros(1), None, [EventError(error.column, error.reason, 0)])
+
+
+def _shown_id(identity: Any) -> str | None:
+    try:
+        plain = identity.as_py()
+    except UnicodeDecodeError:
+        plain = identity.as_buffer().to_pybytes().decode(errors="replace")
+    return None if plain is None else str(plain)
 
 
 def _packed(row: Any) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,16 +18,17 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
 
 from actors.delivery_message import DeliveryColumns
 from actors.event_content import unpack_event
 from actors.offset_consuming import OffsetConsumer
 from actors.offset_reading import Place
-from ray_pubsub.errors import SettingError
+from ray_pubsub.errors import SettingError, TableError
 from spark_bridge.source_options import SourceOptions
 from spark_bridge.worker_server import ServerPlace, server_used
 
-__all__ = ["SCHEMA", "DeliveryReader", "WaitingReader"]
+__all__ = ["SCHEMA", "DeliveryReader", "WaitingReader", "check_schema"]
 
 SCHEMA = "sequence bigint, subscription_id string, event_id string, priority string, enqueued timestamp, event string"
 ROWS_PER_PARTITION = 20_000
@@ -66,6 +68,13 @@ class Subscriber:
             found = OffsetConsumer(server).read(self.name, each.after, each.up_to)
         if len(found):
             yield _rows(found)
+
+
+def check_schema(schema: StructType) -> None:
+    """Of what is to be read: Spark lets people name any."""
+    own = ",".join(each.replace(" ", ":") for each in SCHEMA.split(", "))
+    if schema.simpleString() != f"struct<{own}>":
+        raise TableError(None, f"deliveries have the columns {SCHEMA}; leave out .schema(…)")
 
 
 class DeliveryReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -155,7 +164,20 @@ def _rows(found: DeliveryColumns) -> Any:
 
 
 def _json(content: bytes) -> str:
-    return json.dumps(unpack_event(content), default=_text, ensure_ascii=False)
+    event = unpack_event(content)
+    try:
+        return json.dumps(event, default=_text, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        return json.dumps(_named(event), default=_text, ensure_ascii=False)
+
+
+def _named(value: Any) -> Any:
+    """With "NaN", "Infinity" and "-Infinity" for what is no number in JSON: Spark's from_json reads them as doubles."""
+    if isinstance(value, dict):
+        return {name: _named(each) for name, each in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def _text(value: Any) -> str:

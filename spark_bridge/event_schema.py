@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql import types as spark
 
 from ray_pubsub.errors import EventSchemaError, SettingError, TableError
@@ -53,8 +54,14 @@ class EventColumn:
     def of(self, frame: DataFrame) -> Column:
         """The column of a DataFrame whose columns are renamed by `numbered`."""
         column = frame[_number(self.position)]
+        kind: Any = frame.schema.fields[self.position].dataType if self.fields else None
         for name in self.fields:
-            column = column.getField(name)
+            if len({each.lower() for each in kind.names}) < len(kind.names):
+                # Spark would not know which field is meant. A cast goes by position; and it reads all the fields, so not always.
+                column, place = column.cast(_renumbered(kind)), kind.names.index(name)
+                column, kind = column.getField(_number(place)), kind.fields[place].dataType
+            else:
+                column, kind = column.getField(name), kind[name].dataType
         # A char or varchar column has no Arrow type where Spark is set to keep its length.
         target = self.read_as or without_lengths(self.type)
         return column if target == self.type else column.cast(target)
@@ -72,12 +79,18 @@ class EventColumns:
         """The attributes, in the order of the columns."""
         return tuple(column.attribute for column in self.attributes)
 
-    def select(self, frame: DataFrame, *beside: EventColumn) -> DataFrame:
-        """A column for each attribute, then the event id, then what is asked for beside them. They are numbered, and the reader puts the
-        `names` on again: mapInArrow looks columns up by name, where a dot or another case would mislead it."""
+    def select(self, frame: DataFrame, *beside: EventColumn, partition: bool = False) -> DataFrame:
+        """A column for each attribute, then the event id, then the number of the row's partition if that is wanted, then what is asked for
+        beside them. They are numbered, and the reader puts the `names` on again: mapInArrow looks columns up by name, where a dot or
+        another case would mislead it."""
         numbered = frame.toDF(*[_number(position) for position in range(len(frame.columns))])
-        chosen = [*self.attributes, *([self.event_id] if self.event_id else []), *beside]
-        return numbered.select(*[column.of(numbered).alias(_number(place)) for place, column in enumerate(chosen)])
+        events = [*self.attributes, *([self.event_id] if self.event_id else [])]
+        columns = [
+            *(column.of(numbered) for column in events),
+            *([F.spark_partition_id()] if partition else []),
+            *(column.of(numbered) for column in beside),
+        ]
+        return numbered.select(*[column.alias(_number(place)) for place, column in enumerate(columns)])
 
 
 def event_columns(
@@ -133,6 +146,8 @@ def moment_column(schema: spark.StructType, name: str) -> EventColumn:
 def _field_below(kind: spark.DataType, path: str) -> tuple[tuple[str, ...], spark.DataType] | None:
     if not isinstance(kind, spark.StructType):
         return None
+    if kind.names.count(path) > 1:
+        raise TableError(path, "there are two fields of this name in one struct")
     for field in kind.fields:
         if field.name == path:
             return (field.name,), field.dataType
@@ -221,6 +236,12 @@ def without_lengths(kind: spark.DataType) -> Any:
         ]
         return spark.StructType(fields)
     return kind
+
+
+def _renumbered(kind: spark.StructType) -> spark.StructType:
+    return spark.StructType(
+        [spark.StructField(_number(place), field.dataType, field.nullable) for place, field in enumerate(kind.fields)]
+    )
 
 
 def _shown(kind: spark.DataType) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from spark_bridge.matching import BATCH_ROWS, PATIENCE, TIMEOUT, UNDER_WAY, hand
 from spark_bridge.publishing_worker import Handoff, handed_over
 from spark_bridge.source_options import SourceOptions
 from spark_bridge.task_place import TaskPlace, streaming_task, task_place
-from spark_bridge.worker_server import ServerPlace, server_used
+from spark_bridge.worker_server import ServerPlace, server_used, while_connected
 
 __all__ = ["BatchWriter", "StreamWriter", "Written"]
 
@@ -94,12 +95,12 @@ class Writing:
                         pass
                     return written
             written.window = server.settings.mailbox_settings().window
-            for outcome in handed_over(server, self._projected(first, rows), self.handoff, task):
+            events = while_connected(self.place, map(self._projected, chain([first], rows)))
+            for outcome in handed_over(server, events, self.handoff, task):
                 if outcome.bad:
-                    said = f"{outcome.ids[outcome.bad[0].position]}: {outcome.bad[0].reason}"
                     if self.fails:
-                        raise EventError(None, f"event {said}")
-                    written.first_bad = written.first_bad or said
+                        raise EventError(None, f"event {outcome.first_bad}")
+                    written.first_bad = written.first_bad or outcome.first_bad
                     written.bad += len(outcome.bad)
                 written.events += outcome.rows.num_rows
                 if outcome.result is not None:
@@ -108,16 +109,11 @@ class Writing:
                     written.duplicates += outcome.result.deliveries.duplicates
         return written
 
-    def _projected(self, first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    def _projected(self, batch: Any) -> Any:
         """Attributes and the id, in the columns' order."""
         chosen = [*self.columns.attributes, *([self.columns.event_id] if self.columns.event_id else [])]
         names = [f"c{place}" for place in range(len(chosen))]
-        while True:
-            yield pa.RecordBatch.from_arrays([_column(first, column) for column in chosen], names=names)
-            following = next(rest, None)
-            if following is None:
-                return
-            first = following
+        return pa.RecordBatch.from_arrays([_column(batch, column) for column in chosen], names=names)
 
 
 class BatchWriter(DataSourceArrowWriter):

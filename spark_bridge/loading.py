@@ -36,7 +36,7 @@ class LoadReport:
     """Added or replaced."""
     rejections: int
     rejected: DataFrame
-    """Those that were not added: id, subscriber, expression, reason. The first 100,000 of them, if there are more."""
+    """Those that were not added: id, subscriber, expression, reason. Some of them, 100,000 at most, if there are very many."""
 
     def __str__(self) -> str:
         return f"{self.added:,} subscriptions added, {self.rejections:,} rejected"
@@ -80,7 +80,9 @@ def load_subscriptions(
             raise TableError(column.attribute, f"must be a string, not {column.type.simpleString()}")
     numbered = df.toDF(*[f"c{place}" for place in range(len(df.columns))])
     rows = numbered.select(*[column.of(numbered).alias(f"s{at}") for at, column in enumerate(found)])
-    rows = rows.withColumn("s3", F.when(F.col("s0").isNull(), 1).otherwise(F.count("*").over(Window.partitionBy("s0"))))
+    # A cast, because a column may have a collation, by which other ids are equal than by their letters.
+    same = Window.partitionBy(F.col("s0").cast("string"))
+    rows = rows.withColumn("s3", F.when(F.col("s0").isNull(), 1).otherwise(F.count("*").over(same)))
     schema = spark.StructType(
         [
             spark.StructField("part", spark.StringType()),

@@ -6,16 +6,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_bridge.arrow_portions import Portions
+from spark_bridge.deliverable_rows import not_utf8
 from spark_bridge.worker_server import ServerPlace, server_used
 
 __all__ = ["ADDED", "REJECTED", "Loading", "loading_function"]
 
 ADDED, REJECTED = "added", "rejected"
 """What an output row is: how many were added by then; or one that was not."""
+REJECTED_BYTES = 1 << 26
+"""About what one task sends to the driver of rows that were rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ class Loading:
     place: ServerPlace
     batch_rows: int
     most_rejected: int
-    """Rows of one task that come out; the others are only counted."""
+    """Rows of one task that come out, unless they are very long; the others are only counted."""
 
 
 def loading_function(loading: Loading) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -39,13 +43,14 @@ def loading_function(loading: Loading) -> Callable[[Iterator[Any]], Iterator[Any
 
 def load_batches(batches: Iterator[Any], loading: Loading) -> Iterator[Any]:
     """Rows of (part, count, id, subscriber, expression, reason)."""
-    left = loading.most_rejected
+    left, bytes_left = loading.most_rejected, REJECTED_BYTES
     for portion in Portions(batches, loading.batch_rows):
         unique = pc.equal(portion.column(3), 1)
-        rows = portion.filter(unique)
         repeated = portion.filter(pc.invert(unique))
         reasons = [f"the id occurs {count:,} times; none of them was added" for count in repeated.column(3).to_pylist()]
-        added, rejected = 0, [repeated]
+        rows, garbled, why = _readable(portion.filter(unique))
+        reasons += why
+        added, rejected = 0, [repeated, garbled]
         if rows.num_rows:
             table = pa.table(dict(zip(("id", "subscriber", "expression"), rows.columns, strict=False)))
             with server_used(loading.place) as server:
@@ -54,7 +59,8 @@ def load_batches(batches: Iterator[Any], loading: Loading) -> Iterator[Any]:
             rejected.append(rows.take(pa.array([each.position for each in report.rejections], pa.int64())))
             reasons += [str(each.error) for each in report.rejections]
         shown = pa.concat_batches(rejected).slice(0, left)
-        left -= shown.num_rows
+        bytes_left -= shown.nbytes
+        left = left - shown.num_rows if bytes_left > 0 else 0
         yield _row(ADDED, added, portion)
         if shown.num_rows:
             kinds = pa.array([REJECTED] * shown.num_rows, pa.string())
@@ -62,6 +68,20 @@ def load_batches(batches: Iterator[Any], loading: Loading) -> Iterator[Any]:
             yield _batch([kinds, ones, *shown.columns[:3], pa.array(reasons[: shown.num_rows], pa.string())])
         if len(reasons) > shown.num_rows:
             yield _row(REJECTED, len(reasons) - shown.num_rows, portion)
+
+
+def _readable(rows: Any) -> tuple[Any, Any, list[str]]:
+    """The rows whose texts are texts, the others, and what is wrong with each of those."""
+    wrong: dict[int, str] = {}
+    for name, column in zip(("id", "subscriber", "expression"), rows.columns, strict=False):
+        if not pa.types.is_integer(column.type):
+            for place in np.flatnonzero(not_utf8(column)).tolist():
+                wrong.setdefault(place, f"the {name} is not valid UTF-8")
+    if not wrong:
+        return rows, rows.slice(0, 0), []
+    readable = np.ones(rows.num_rows, dtype=bool)
+    readable[list(wrong)] = False
+    return rows.filter(pa.array(readable)), rows.take(pa.array(list(wrong), pa.int64())), list(wrong.values())
 
 
 def _row(part: str, count: int, portion: Any) -> Any:

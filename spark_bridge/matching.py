@@ -50,14 +50,16 @@ def match_events(
 
     server: a name, or what `ray_pubsub.connect` gave; `address`: of its Ray cluster, host:port, as Spark's tasks reach it. Every machine
         that runs tasks must run a node of that cluster.
-    event_id: the column with the events' ids, strings or integers. Without one, events are numbered within a run.
+    event_id: the column with the events' ids, strings or integers. Without one, the events of a DataFrame are numbered anew in each run,
+        as by `monotonically_increasing_id`.
     columns: the columns that are attributes (`item.price` is a field of a struct); all, if not given.
     keep: True, or columns of the event to have beside its matches.
     deliver: also fill the mailboxes. Once for each event, however often Spark runs a task: known by its `event_id` as in
         `Server.publish`, or else by its content, its partition and, in a stream, its micro-batch. As many events are known as
         the server's mailbox setting `window` says. A full mailbox is waited for.
-    errors: what becomes of a row that is no event (a decimal of too many digits, an id that is null): "drop" leaves it out (`bad_events`
-        finds it), "column" adds a column `error` and a row with the reason and no subscription, "fail" ends the job.
+    errors: what becomes of a row that is no event (a decimal of too many digits, an id that is null; with `deliver` also a moment outside
+        of the years 1 to 9999): "drop" leaves it out (`bad_events` finds it), "column" adds a column `error` and a row with the reason and
+        no subscription, "fail" ends the job.
     subscription_ids: "long" for a bigint, if all ids are ints. As a string, an id 5 is "5".
     batch_rows: events in a call; `under_way`: calls of one task at once.
     timeout: seconds for which a server that is away or restarts is waited for, before the task fails and Spark tries it again;
@@ -91,15 +93,20 @@ def match_events(
         fields.append(spark.StructField("error", spark.StringType()))
     fields += [spark.StructField(column.attribute, without_lengths(column.type)) for column in kept]
     _refuse_equal([field.name for field in fields])
-    return chosen.select(df, *kept).mapInArrow(matching_function(matching), spark.StructType(fields))
+    events = chosen.select(df, *kept, partition=chosen.event_id is None)
+    return events.mapInArrow(matching_function(matching), spark.StructType(fields))
 
 
-def bad_events(df: DataFrame, *, event_id: str | None = None, columns: Iterable[str] | None = None) -> DataFrame:
+def bad_events(
+    df: DataFrame, *, event_id: str | None = None, columns: Iterable[str] | None = None, deliver: bool = False
+) -> DataFrame:
     """The rows that `match_events` would leave out, as `event_id` (if it is named) and `error`. Asks no server."""
     chosen = event_columns(df.schema, columns, event_id)
     fields = [] if event_id is None else [spark.StructField("event_id", id_type(chosen, False))]
     fields.append(spark.StructField("error", spark.StringType()))
-    return chosen.select(df).mapInArrow(reading_function(chosen.names, event_id is not None), spark.StructType(fields))
+    return chosen.select(df).mapInArrow(
+        reading_function(chosen.names, event_id is not None, bool(deliver)), spark.StructType(fields)
+    )
 
 
 def handoff(
@@ -137,7 +144,14 @@ def _kept(schema: spark.StructType, keep: bool | Iterable[str], event_id: str | 
         names = [name for name in schema.names if not (name == event_id == "event_id")] if keep else []
     else:
         names = list(dict.fromkeys(keep))
-    return [find_column(schema, name) for name in names]
+    kept = [find_column(schema, name) for name in names]
+    for column in kept:
+        if isinstance(column.type, (spark.CalendarIntervalType, spark.YearMonthIntervalType)):
+            raise TableError(
+                column.attribute,
+                f"Spark hands no {column.type.simpleString()} to Python; cast it to a string, or list others in keep=[…]",
+            )
+    return kept
 
 
 def _refuse_equal(names: list[str]) -> None:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from ray_pubsub.errors import EventError, TableError
-from spark_bridge.publishing_worker import BadRow, Handoff, Outcome, handed_over, readable_parts
+from spark_bridge.publishing_worker import (
+    BadRow,
+    Handoff,
+    Outcome,
+    bad_row,
+    handed_over,
+    readable_parts,
+    told_apart,
+)
 from spark_bridge.task_place import task_place
-from spark_bridge.worker_server import ServerPlace, server_used
+from spark_bridge.worker_server import ServerPlace, server_used, while_connected
 
 __all__ = ["Matching", "matching_function", "reading_function"]
 
 ROWS_PER_YIELD = 1 << 16
+BYTES_PER_YIELD = 1 << 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,36 +55,53 @@ def match_batches(batches: Iterator[Any], matching: Matching) -> Iterator[Any]:
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:  # an empty partition needs no server
         return
+    place = task_place()
+    if not matching.handoff.has_id:  # the column in its stead
+        place = replace(place, part=first.column(len(matching.handoff.attributes))[0].as_py())
     with server_used(matching.place) as server:
-        for outcome in handed_over(server, _again(first, batches), matching.handoff, task_place()):
+        events = while_connected(matching.place, chain([first], batches))
+        for outcome in handed_over(server, events, matching.handoff, place):
             if outcome.bad and matching.errors == "fail":
-                raise EventError(None, f"event {outcome.ids[outcome.bad[0].position]}: {outcome.bad[0].reason}")
+                raise EventError(None, f"event {outcome.first_bad}")
             if outcome.result is not None and len(outcome.result):
-                yield from _matches(outcome, matching).to_batches(ROWS_PER_YIELD)
+                yield from _matches(outcome, matching)
             if outcome.bad and matching.errors == "column":
                 yield from _bad_rows(outcome, matching).to_batches(ROWS_PER_YIELD)
 
 
-def _again(first: Any, batches: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from batches
-
-
-def _matches(outcome: Outcome, matching: Matching) -> Any:
+def _matches(outcome: Outcome, matching: Matching) -> Iterator[Any]:
     result = outcome.result
     assert result is not None
     counts = result.counts()
-    places = pa.array(np.repeat(np.arange(len(counts)), counts))
-    columns = [
-        outcome.ids.take(places),
+    places = np.repeat(np.arange(len(counts)), counts)
+    found = [
         _subscription_ids(result.packed_ids, matching.subscription_ids),
         result.arrow_subscribers(),
         result.arrow_priorities(),
     ]
     if matching.errors == "column":
-        columns.append(pa.nulls(len(places), pa.string()))
-    columns += [column.take(places) for column in _kept(outcome.rows, matching.kept)]
-    return _table(columns)
+        found.append(pa.nulls(len(places), pa.string()))
+    kept = _kept(outcome.rows, matching.kept)
+    for start, stop in spans(counts, kept):
+        of = pa.array(places[start:stop])
+        events = [column.take(of) for column in (outcome.ids, *kept)]
+        beside = [column.slice(start, stop - start) for column in found]
+        yield from _table([events[0], *beside, *events[1:]]).to_batches()
+
+
+def spans(counts: NDArray[np.int64], kept: list[Any]) -> Iterator[tuple[int, int]]:
+    """Runs of matches whose rows are made at once. What is kept of an event is there again in each of its matches."""
+    weights = np.full(len(counts), BYTES_PER_YIELD // ROWS_PER_YIELD)
+    if sum(column.nbytes for column in kept) * int(counts.max()) > BYTES_PER_YIELD:
+        for event in np.flatnonzero(counts).tolist():
+            weights[event] = max(weights[event], sum(column.slice(event, 1).nbytes for column in kept))
+    ends = np.cumsum(np.repeat(weights, counts))
+    start = 0
+    while start < len(ends):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + BYTES_PER_YIELD, side="right")))
+        yield start, stop
+        start = stop
 
 
 def _bad_rows(outcome: Outcome, matching: Matching) -> Any:
@@ -104,35 +132,29 @@ def _subscription_ids(ids: Any, kind: str) -> Any:
     return (pa.array(ids) if isinstance(ids, np.ndarray) else ids).cast(pa.string())
 
 
-def reading_function(names: tuple[str, ...], has_id: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def reading_function(names: tuple[str, ...], has_id: bool, deliver: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """For mapInArrow: only the rows that are no events, each with the reason."""
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:
-        return bad_rows(batches, names, has_id)
+        return bad_rows(batches, names, has_id, deliver)
 
     return read
 
 
-def bad_rows(batches: Iterator[Any], names: tuple[str, ...], has_id: bool) -> Iterator[Any]:
+def bad_rows(batches: Iterator[Any], names: tuple[str, ...], has_id: bool, deliver: bool) -> Iterator[Any]:
     """The id, if there is one, and the reason."""
     for batch in batches:
-        for part, found in readable_parts(batch, names):
-            if isinstance(found, TableError):
-                bad = [BadRow(0, str(found))]
-            else:
-                bad = [
-                    BadRow(e.position or 0, f"{e.attribute}: {e.reason}" if e.attribute else e.reason)
-                    for e in found.errors
-                ]
-            if has_id:
-                missing = np.flatnonzero(part.column(len(names)).is_null().to_numpy(zero_copy_only=False)).tolist()
-                bad = [
-                    *(each for each in bad if each.position not in set(missing)),
-                    *(BadRow(at, "the event's id is null") for at in missing),
-                ]
-            if bad:
-                places = pa.array([each.position for each in bad], pa.int64())
-                columns = [part.column(len(names)).take(places)] if has_id else []
-                yield from _table([*columns, pa.array([each.reason for each in bad], pa.string())]).to_batches(
-                    ROWS_PER_YIELD
-                )
+        for reason, rows in told_apart(batch, names, has_id, deliver):
+            if reason is not None:
+                yield from _told(rows, [BadRow(at, reason) for at in range(rows.num_rows)], names, has_id)
+                continue
+            for part, found in readable_parts(rows, names):
+                bad = [BadRow(0, str(found))] if isinstance(found, TableError) else list(map(bad_row, found.errors))
+                yield from _told(part, bad, names, has_id)
+
+
+def _told(rows: Any, bad: list[BadRow], names: tuple[str, ...], has_id: bool) -> Iterator[Any]:
+    if bad:
+        places = pa.array([each.position for each in bad], pa.int64())
+        columns = [rows.column(len(names)).take(places)] if has_id else []
+        yield from _table([*columns, pa.array([each.reason for each in bad], pa.string())]).to_batches(ROWS_PER_YIELD)

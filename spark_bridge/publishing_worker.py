@@ -18,13 +18,14 @@ from actors.publish_result import PublishResult
 from actors.published_events import PublishedEvents, new_request, prepare
 from ray_pubsub.errors import EventError, TableError
 from spark_bridge.arrow_portions import Portions, by_halves
+from spark_bridge.deliverable_rows import beyond_calendar, in_utc, not_utf8
 from spark_bridge.row_ids import ContentIds, row_numbers
 from spark_bridge.task_place import TaskPlace
 
 if TYPE_CHECKING:
     from actors.server import Server
 
-__all__ = ["BadRow", "Handoff", "Outcome", "handed_over", "readable_parts"]
+__all__ = ["BadRow", "Handoff", "Outcome", "bad_row", "handed_over", "readable_parts", "told_apart"]
 
 PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
@@ -55,7 +56,7 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """A part of a batch, with what came of it. Without a result none of its rows could be read."""
+    """A part of a batch, with what came of it. Without a result none of its rows could be handed over."""
 
     rows: Any
     """All its columns."""
@@ -63,6 +64,16 @@ class Outcome:
     """A column of Arrow: the given ids, or those made here."""
     result: PublishResult | None
     bad: list[BadRow]
+
+    @property
+    def first_bad(self) -> str:
+        """The id of the first bad row, if it has one, and the reason."""
+        bad = self.bad[0]
+        try:
+            identity = self.ids[bad.position].as_py()
+        except UnicodeDecodeError:
+            identity = None
+        return bad.reason if identity is None else f"{identity}: {bad.reason}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +109,7 @@ def handed_over(server: Server, batches: Iterable[Any], handoff: Handoff, place:
         if handoff.deliver:
             _deliver_rest(server, part.events, result, handoff)
         portions.saw(part.rows.num_rows, len(result))
-        yield Outcome(part.rows, part.ids, result, [*part.bad, *(_bad(error) for error in result.errors)])
+        yield Outcome(part.rows, part.ids, result, [*part.bad, *(bad_row(error) for error in result.errors)])
     yield from _unread(sent)
 
 
@@ -106,46 +117,86 @@ def readable_parts(rows: Any, names: tuple[str, ...]) -> Iterator[tuple[Any, Pub
     """A batch, whose first columns are events of these names, in as many parts as it takes to read it; each read, or why not."""
 
     def read(part: Any) -> PublishedEvents:
-        events = pa.RecordBatch.from_arrays(part.columns[: len(names)], names=list(names))
-        return prepare(events, None, new_request(), contents=False)
+        return prepare(_events(part, names), None, new_request(), contents=False)
 
     for _, part, found in by_halves(read, rows):
         yield part, found
+
+
+def told_apart(portion: Any, names: tuple[str, ...], has_id: bool, deliver: bool) -> Iterator[tuple[str | None, Any]]:
+    """The rows that may be events, and then those that cannot be handed over as such, by the reason."""
+    left = np.ones(portion.num_rows, dtype=bool)
+    refused: list[tuple[str, Any]] = []
+    for reason, found in _refusals(portion, names, has_id, deliver):
+        rows = found & left
+        if rows.any():
+            refused.append((reason, portion.filter(pa.array(rows))))
+            left &= ~rows
+    if not refused:
+        yield None, portion
+    elif left.any():
+        yield None, portion.filter(pa.array(left))
+    yield from refused
+
+
+def _refusals(
+    portion: Any, names: tuple[str, ...], has_id: bool, deliver: bool
+) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    if has_id:
+        ids = portion.column(len(names))
+        if ids.null_count:
+            yield "the event's id is null", ids.is_null().to_numpy(zero_copy_only=False)
+        if deliver and not pa.types.is_integer(ids.type):
+            yield "the event's id is not valid UTF-8", not_utf8(ids)
+    if deliver:
+        for name, rows in beyond_calendar(_events(portion, names)):
+            yield f"{name}: a moment outside of the years 1 to 9999 cannot be delivered", rows
 
 
 def _parts(portions: Portions, handoff: Handoff, place: TaskPlace) -> Iterator[_Part]:
     made = ContentIds(place, handoff.scope) if handoff.deliver and not handoff.has_id else None
     first = 0
     for portion in portions:
-        for without_id, rows in _by_presence(portion, len(handoff.attributes) if handoff.has_id else None):
-            if without_id:
-                ids = rows.column(len(handoff.attributes))
-                bad = [BadRow(at, "the event's id is null") for at in range(rows.num_rows)]
-                yield _Part(rows, ids, None, bad)
+        for reason, rows in told_apart(portion, handoff.attributes, handoff.has_id, handoff.deliver):
+            if reason is not None:
+                bad = [BadRow(at, reason) for at in range(rows.num_rows)]
+                yield _Part(rows, _given_ids(rows, handoff), None, bad)
                 continue
             for part, found in readable_parts(rows, handoff.attributes):
-                ids = _arrow_ids(part, handoff, place, made, first)
-                first += part.num_rows
+                if handoff.has_id:
+                    ids = _given_ids(part, handoff)
+                elif made is None:
+                    ids = row_numbers(place, first, part.num_rows)
+                    first += part.num_rows
+                else:
+                    ids = _content_ids(part, found, handoff, made)
                 if isinstance(found, TableError):
                     yield _Part(part, ids, None, [BadRow(0, str(found))])
-                elif not handoff.deliver:
-                    yield _Part(part, ids, found, [])
                 else:
-                    yield _Part(part, ids, _deliverable(part, ids, found, handoff), [])
+                    yield _Part(part, ids, _deliverable(part, ids, found, handoff) if handoff.deliver else found, [])
 
 
-def _arrow_ids(part: Any, handoff: Handoff, place: TaskPlace, made: ContentIds | None, first: int) -> Any:
-    if handoff.has_id:
-        return part.column(len(handoff.attributes))
-    if made is None:
-        return row_numbers(place, first, part.num_rows)
-    return pa.array(made.of(part.select(list(range(len(handoff.attributes))))), pa.string())
+def _given_ids(rows: Any, handoff: Handoff) -> Any:
+    return rows.column(len(handoff.attributes)) if handoff.has_id else pa.nulls(rows.num_rows, pa.string())
+
+
+def _content_ids(part: Any, found: PublishedEvents | TableError, handoff: Handoff, made: ContentIds) -> Any:
+    """Null for a row that is no event: what it has might not even be readable."""
+    ids = np.full(part.num_rows, None, dtype=object)
+    if not isinstance(found, TableError):
+        events = in_utc(_events(part, handoff.attributes))
+        good = slice(None) if found.positions is None else found.positions
+        ids[good] = made.of(events if found.positions is None else events.take(pa.array(found.positions)))
+    return pa.array(ids, pa.string())
+
+
+def _events(rows: Any, names: tuple[str, ...]) -> Any:
+    return pa.RecordBatch.from_arrays(rows.columns[: len(names)], names=list(names))
 
 
 def _deliverable(part: Any, ids: Any, events: PublishedEvents, handoff: Handoff) -> PublishedEvents:
     """With what is delivered of them, and the ids by which a repetition is known."""
-    names = list(handoff.attributes)
-    contents = pa.RecordBatch.from_arrays(part.columns[: len(names)], names=names)
+    contents = in_utc(_events(part, handoff.attributes))
     return replace(
         events, ids=_numpy_ids(ids), given_ids=True, contents=contents, nbytes=events.nbytes + contents.nbytes
     )
@@ -155,18 +206,6 @@ def _numpy_ids(ids: Any) -> NDArray[Any]:
     if pa.types.is_integer(ids.type):
         return np.asarray(ids.cast(pa.int64()).to_numpy(zero_copy_only=False))
     return np.array(ids.to_pylist(), dtype=object)
-
-
-def _by_presence(portion: Any, id_column: int | None) -> Iterator[tuple[bool, Any]]:
-    """Rows with an id, and then those without; whether they are without."""
-    if id_column is None or portion.column(id_column).null_count == 0:
-        yield False, portion
-        return
-    valid = portion.column(id_column).is_valid()
-    for without, chosen in ((False, valid), (True, portion.column(id_column).is_null())):
-        rows = portion.filter(chosen)
-        if rows.num_rows:
-            yield without, rows
 
 
 def _unread(sent: deque[_Part]) -> Iterator[Outcome]:
@@ -187,6 +226,6 @@ def _deliver_rest(server: Server, events: PublishedEvents, result: PublishResult
         (latest,) = server.publish_stream([events], timeout=handoff.timeout, patience=max(deadline.left, PAUSE))
 
 
-def _bad(error: EventError) -> BadRow:
+def bad_row(error: EventError) -> BadRow:
     where = "" if error.attribute is None else f"{error.attribute}: "
     return BadRow(error.position or 0, f"{where}{error.reason}")

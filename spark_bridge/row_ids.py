@@ -20,8 +20,8 @@ PARTITION_BITS = 33
 
 
 def row_numbers(place: TaskPlace, first: int, count: int) -> Any:
-    """Distinct within one run, and no more than that."""
-    start = (place.partition << PARTITION_BITS) + first
+    """Distinct within one run of a DataFrame, and no more than that."""
+    start = (place.rows_of << PARTITION_BITS) + first
     return pa.array(np.arange(start, start + count))
 
 
@@ -33,7 +33,7 @@ class ContentIds:
     """
 
     def __init__(self, place: TaskPlace, otherwise: str) -> None:
-        self._prefix = f"{place.scope(otherwise)}/{place.partition}/".encode()
+        self._prefix = f"{place.scope(otherwise)}/".encode()
         self._seen: Counter[bytes] = Counter()
 
     def of(self, rows: Any) -> NDArray[Any]:

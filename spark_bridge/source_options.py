@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from ray_pubsub.errors import SettingError
 from spark_bridge.matching import TIMEOUT
@@ -11,6 +12,7 @@ from spark_bridge.worker_server import ServerPlace, server_place
 
 __all__ = ["SourceOptions"]
 
+Number = TypeVar("Number", int, float)
 KNOWN = (
     "server", "address", "timeout", "patience", "event_id", "columns", "errors", "batch_rows", "under_way", "subscriber", "max_rows",
 )  # fmt: skip
@@ -37,18 +39,18 @@ class SourceOptions:
         return None if value is None else [each.strip() for each in value.split(",") if each.strip()]
 
     def whole(self, name: str, otherwise: int) -> int:
-        return int(self._number(name, otherwise, "a whole number"))
+        return self._number(name, otherwise, int, "a whole number")
 
     def seconds(self, name: str, otherwise: float) -> float:
-        return self._number(name, otherwise, "a number of seconds")
+        return self._number(name, otherwise, float, "a number of seconds")
 
     def place(self) -> ServerPlace:
         return server_place(self.text("server", "default"), self.text("address"), self.seconds("timeout", TIMEOUT))
 
-    def _number(self, name: str, otherwise: float, what: str) -> float:
+    def _number(self, name: str, otherwise: Number, read: Callable[[str], Number], what: str) -> Number:
         value = self._values.get(name)
         try:
-            return otherwise if value is None else float(value)
+            return otherwise if value is None else read(value)
         except ValueError:
             raise SettingError(name, f"must be {what}, not {value!r}") from None
 

@@ -14,14 +14,24 @@ __all__ = ["TaskPlace", "streaming_task", "task_place"]
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
     partition: int
+    """Of the stage. After a coalesce one task does the work of several partitions of a DataFrame."""
     query: str | None = None
     """The id of a streaming query, the same whenever it goes on from the same checkpoint; None in a batch query."""
     batch: int | None = None
     """The number of its micro-batch."""
+    part: int | None = None
+    """The partition of the DataFrame, where it is known."""
+
+    @property
+    def rows_of(self) -> int:
+        """The partition in which rows can be numbered."""
+        return self.partition if self.part is None else self.part
 
     def scope(self, otherwise: str) -> str:
         """What names that are made in this task are to be told apart by: the same when the task is run again."""
-        return otherwise if self.query is None else f"{self.query}/{self.batch}"
+        if self.query is None:  # `otherwise` is of one DataFrame, and so are its partitions
+            return f"{otherwise}/{self.rows_of}"
+        return f"{self.query}/{self.batch}/{self.partition}/{self.rows_of}"
 
 
 def task_place() -> TaskPlace:

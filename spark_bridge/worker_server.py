@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,14 +20,31 @@ from ray_pubsub.errors import ClusterError, FencedError, SettingError, Unavailab
 if TYPE_CHECKING:
     from actors.server import Server
 
-__all__ = ["ServerPlace", "server_of", "server_place", "server_used"]
+__all__ = ["ServerPlace", "server_of", "server_place", "server_used", "while_connected"]
 
 LONGEST_CONNECTING = 20.0
 """Seconds for which a task looks for a server that is not there. A wrong address is told by then, and Spark starts the task again."""
 PAUSE, LONGEST_PAUSE = 0.1, 2.0
+ADDRESS = re.compile(r"(?!ray://).+:\d{1,5}")
+"""Not of Ray Client, which is no way for data."""
 
-_connected: dict[tuple[int, str, str | None], Server] = {}
+_connected: dict[tuple[int, str, str | None], Connection] = {}
 """By process too: a worker that was forked from one that had a connection has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    server: Server
+    node: str | None
+    """The socket of the Ray node that this process is part of."""
+
+    def node_is_there(self) -> bool:
+        """Asked before Ray is: in a process whose node is gone, Ray ends the process at the next thing it is asked to do."""
+        if self.node is None:
+            return True
+        with socket.socket(socket.AF_UNIX) as knocking:
+            knocking.setblocking(False)  # one that does not answer is there
+            return knocking.connect_ex(self.node) not in (errno.ECONNREFUSED, errno.ENOENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +63,8 @@ def server_place(server: Any, address: str | None, timeout: float, frame: Any = 
     name = server if isinstance(server, str) else getattr(server, "name", None)
     if not isinstance(name, str):
         raise SettingError("server", f"the name of a server, or what connect() gave, not {type(server).__name__}")
+    if not name:
+        raise SettingError("server", "a name cannot be empty")
     if address is not None and not isinstance(address, str):
         raise SettingError("address", f"host:port of the Ray cluster, not {address!r}")
     if not seconds("timeout", timeout) > 0:
@@ -52,16 +73,39 @@ def server_place(server: Any, address: str | None, timeout: float, frame: Any = 
         address = server.address
     if address is None and not type(frame).__module__.startswith("pyspark.sql.connect"):
         address = _own_address()
-    return ServerPlace(name, None if address == "auto" else address, float(timeout))
+    if address == "auto":
+        address = None
+    # Told here, because tasks would look for it until their deadlines.
+    if address is not None and not ADDRESS.fullmatch(address):
+        raise SettingError("address", f"host:port of the Ray cluster, such as 10.0.0.5:6379, not {address!r}")
+    return ServerPlace(name, address, float(timeout))
 
 
 def server_of(place: ServerPlace) -> Server:
     """The server; the same object as long as the process keeps it."""
-    key = (os.getpid(), place.name, place.address)
-    server = _connected.get(key)
-    if server is None:
-        server = _connected[key] = _connect(place)
-    return server
+    own = [each for (process, _, _), each in _connected.items() if process == os.getpid()]
+    elsewhere = place.address is not None and any(each.server.address != place.address for each in own)
+    # A process can be part of one cluster. Nobody else is using what is given up here, as a process runs one task at a time.
+    if (_key(place) not in _connected and elsewhere) or not all(each.node_is_there() for each in own):
+        _forget()
+    if _key(place) not in _connected:
+        _connected[_key(place)] = _connect(place)
+    return _connected[_key(place)].server
+
+
+def while_connected(place: ServerPlace, batches: Iterable[Any]) -> Iterator[Any]:
+    """The batches, as long as there is a node of the cluster to hand them to. Raises ClusterError then."""
+    for batch in batches:
+        found = _connected.get(_key(place))
+        if found is not None and not found.node_is_there():
+            raise ClusterError(
+                found.server.address, f"its node on {socket.gethostname()} has ended while a task was using it"
+            )
+        yield batch
+
+
+def _key(place: ServerPlace) -> tuple[int, str, str | None]:
+    return os.getpid(), place.name, place.address
 
 
 @contextmanager
@@ -75,7 +119,7 @@ def server_used(place: ServerPlace) -> Iterator[Server]:
         raise
 
 
-def _connect(place: ServerPlace) -> Server:
+def _connect(place: ServerPlace) -> Connection:
     from actors.starting import connect
 
     ends = time.monotonic() + min(place.timeout, LONGEST_CONNECTING)
@@ -83,7 +127,8 @@ def _connect(place: ServerPlace) -> Server:
     while True:
         try:
             with _quiet_end():
-                return connect(place.name, address=place.address)
+                server = connect(place.name, address=place.address)
+            return Connection(server, _node_socket())
         except ClusterError as error:
             if time.monotonic() + pause >= ends:
                 raise ClusterError(error.address, f"{error.reason}. {_conditions()}") from None
@@ -116,9 +161,17 @@ def _conditions() -> str:
 def _forget() -> None:
     """All connections: one that goes takes Ray with it."""
     while _connected:
-        _, server = _connected.popitem()
+        _, found = _connected.popitem()
         with suppress(Exception):  # it may be gone in any way
-            server.close()
+            found.server.close()
+
+
+def _node_socket() -> str | None:
+    import ray
+
+    here = ray.get_runtime_context().get_node_id()
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return next((node["RayletSocketName"] for node in nodes if node["NodeID"] == here), None)
 
 
 def _own_address() -> str | None:

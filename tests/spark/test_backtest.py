@@ -111,6 +111,19 @@ def test_maps_that_clash_in_some_rows_only(spark: SparkSession) -> None:
     assert [(reason.count, reason.reason.partition(":")[0]) for reason in found.bad] == [(3, "m.a.b.c")]
 
 
+def test_times_and_ids_that_python_does_not_have(spark: SparkSession) -> None:
+    frame = spark.sql(
+        "select 1 as x, id, timestamp_millis(id * 31556952000) as at, if(id = 0, cast(X'ff61' as string), 'e' || id) as name "
+        "from values (0), (54), (12000), (200000), (-3000), (-200000), (null) as t(id)"
+    )
+    found = backtest("x = 1", frame, by="at", window="month", columns=["x", "at"], event_id="name", examples=10)
+    assert (found.rows, found.count(0)) == (7, 7)
+    assert found.windows == [datetime.datetime(1970, 1, 1), datetime.datetime(2024, 1, 1), None]
+    assert found.window_rows.tolist() == [1, 1, 5]
+    ids = {example.event_id for example in found.examples(0)}
+    assert ids == {"\ufffda", "e54", "e12000", "e200000", "e-3000", "e-200000", None}
+
+
 @pytest.mark.usefixtures("session_zone")
 def test_days_are_those_of_the_sessions_zone(spark: SparkSession) -> None:
     frame = spark.sql(

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import random
+import shutil
+import socket
+import tempfile
+from dataclasses import replace
+from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from spark_settings import TOGETHER
 
+from actors.event_content import pack_event
 from ray_pubsub.errors import ClusterError, SettingError, TableError
 from spark_bridge import worker_server
-from spark_bridge.arrow_portions import LEAST_ROWS, MATCHES_AT_MOST, Portions, by_halves
+from spark_bridge.arrow_portions import BYTES_AT_MOST, LEAST_ROWS, MATCHES_AT_MOST, Portions, by_halves
+from spark_bridge.deliverable_rows import beyond_calendar, in_utc, not_utf8
+from spark_bridge.delivery_source import _json
 from spark_bridge.local_spark import check_java
+from spark_bridge.matching_worker import BYTES_PER_YIELD, ROWS_PER_YIELD, spans
 from spark_bridge.row_ids import ContentIds, row_numbers
 from spark_bridge.source_options import SourceOptions
 from spark_bridge.task_place import TaskPlace, streaming_task, task_place
-from spark_bridge.worker_server import ServerPlace, server_place, server_used
+from spark_bridge.worker_server import Connection, ServerPlace, server_of, server_place, server_used, while_connected
 
 pytestmark = TOGETHER
 
@@ -50,6 +64,68 @@ def test_portions_become_smaller_where_events_match_very_many() -> None:
     assert list(Portions([], 10)) == [] == list(Portions([batch(0, 0)], 10))
 
 
+def test_portions_of_long_rows_have_few_of_them() -> None:
+    """Some rows are as large as a portion may be, or larger, between small ones."""
+    lengths = [BYTES_AT_MOST // 4] * 9 + [10] * 500 + [2 * BYTES_AT_MOST] + [10] * 500
+    texts = pa.array(["x" * length for length in lengths], pa.large_string())
+    whole = pa.record_batch({"x": list(range(len(lengths))), "text": texts})
+    for cut in ([whole], [whole.slice(start, 30) for start in range(0, whole.num_rows, 30)]):
+        portions = list(Portions(cut, 100_000))
+        assert [value for portion in portions for value in portion.column("x").to_pylist()] == list(range(len(lengths)))
+        assert all(portion.nbytes <= BYTES_AT_MOST for portion in portions if portion.num_rows > 1)
+        assert len(portions) < 60
+
+
+def test_matches_are_made_into_rows_a_few_at_a_time() -> None:
+    counts = np.array([0, 3 * ROWS_PER_YIELD, 5, 0, 100])
+    small = list(spans(counts, []))
+    assert [stop - start for start, stop in small] == [ROWS_PER_YIELD] * 3 + [105]
+    long = pa.array(["", "", "x" * (BYTES_PER_YIELD // 2), "x" * BYTES_PER_YIELD * 2, "x"])
+    few = list(spans(counts, [long]))
+    assert few[0][0] == 0 and few[-1][1] == counts.sum()
+    assert all(one[1] == other[0] for one, other in pairwise(few))
+    of = np.repeat(np.arange(5), counts)
+    texts = np.array(pc.binary_length(long).to_pylist())
+    assert all(texts[of[start:stop]].sum() <= BYTES_PER_YIELD for start, stop in few)
+
+
+def test_rows_that_can_be_delivered() -> None:
+    zone, last = "GMT-04:00", 253402300799999999
+    moments = pa.timestamp("us", tz=zone)
+    inner = pa.struct([("at", moments), ("n", pa.int64())])
+    batch = pa.record_batch(
+        {
+            "n": [1, 2, 3, 4],
+            "at": pa.array([0, last, last + 1, None], moments),
+            "day": pa.array([-719162, -719163, None, 2932897], pa.int32()).cast(pa.date32()),
+            "deep": pa.array([[("k", {"at": -(1 << 60)})], None, [("a", None), ("b", {"at": 5})], []], pa.map_(pa.string(), inner)),
+        }
+    )  # fmt: skip
+    expected = {
+        "at": [False, False, True, False],
+        "day": [False, True, False, True],
+        "deep": [True, False, False, False],
+    }
+    for first in (0, 1):
+        found = {name: rows.tolist() for name, rows in beyond_calendar(batch.slice(first))}
+        assert found == {name: rows[first:] for name, rows in expected.items() if any(rows[first:])}
+    plain = in_utc(batch)
+    assert plain.column("at").type == pa.timestamp("us", tz="UTC") and plain.column("n").equals(batch.column("n"))
+    assert plain.column("at").cast(pa.int64()).equals(batch.column("at").cast(pa.int64()))
+    deep = plain.slice(2).column("deep").to_pylist(maps_as_pydicts="lossy")[0]
+    assert deep["a"] is None and deep["b"]["at"].utcoffset() == datetime.timedelta()
+    garbled = pa.array([b"a", None, b"\xff", b""]).view(pa.string())
+    assert not_utf8(garbled).tolist() == [False, False, True, False]
+    assert not_utf8(garbled.slice(0, 2)).tolist() == [False, False]
+
+
+def test_what_json_lacks_is_named() -> None:
+    event = {"a": float("nan"), "m": {"b": float("inf"), "c": -float("inf")}, "d": Decimal("1.10"), "e": 1.5}
+    assert json.loads(_json(pack_event(event)), parse_constant=pytest.fail) == {
+        "a": "NaN", "m": {"b": "Infinity", "c": "-Infinity"}, "d": "1.10", "e": 1.5,
+    }  # fmt: skip
+
+
 def test_what_cannot_be_read_as_a_whole_is_halved() -> None:
     def read(part: Any) -> int:
         if 3 in part.column("x").to_pylist() or 4 in part.column("x").to_pylist():
@@ -71,8 +147,18 @@ def test_ids_of_content_are_the_same_in_any_order_and_of_equal_rows_their_own() 
     assert sorted(ContentIds(place, "job").of(rows.take([3, 2, 1, 0]))) == sorted(ids)
     twice = ContentIds(place, "job")
     assert sorted([*twice.of(rows.slice(2)), *twice.of(rows.slice(0, 2))]) == sorted(ids)
-    for other in (TaskPlace(4, "query", 7), TaskPlace(3, "query", 8), TaskPlace(3, "else", 7), TaskPlace(3)):
+    others = [
+        TaskPlace(4, "query", 7),
+        TaskPlace(3, "query", 8),
+        TaskPlace(3, "else", 7),
+        TaskPlace(3),
+        replace(place, part=4),
+    ]
+    for other in others:
         assert set(ContentIds(other, "job").of(rows)).isdisjoint(ids)
+    # Of a DataFrame that is no stream it does not matter which task has the partition.
+    assert list(ContentIds(TaskPlace(0, part=3), "job").of(rows)) == list(ContentIds(TaskPlace(3), "job").of(rows))
+    assert row_numbers(TaskPlace(0, part=2), 5, 1).to_pylist() == row_numbers(TaskPlace(2), 5, 1).to_pylist()
     assert list(ContentIds(TaskPlace(3), "job").of(rows)) == list(ContentIds(TaskPlace(3), "job").of(rows))
     assert row_numbers(TaskPlace(2), 5, 3).to_pylist() == [(2 << 33) + 5, (2 << 33) + 6, (2 << 33) + 7]
 
@@ -90,8 +176,9 @@ def test_options_are_read_and_misspelt_ones_are_told() -> None:
     for wrong in ("evnt_id", "subscribers", "adress"):
         with pytest.raises(SettingError, match=r"is .* meant"):
             SourceOptions({wrong: "x"})
-    with pytest.raises(SettingError, match="batch_rows: must be a whole number"):
-        SourceOptions({"batchRows": "many"}).whole("batch_rows", 1)
+    for wrong in ("many", "1.5", "nan", "inf", ""):
+        with pytest.raises(SettingError, match="batch_rows: must be a whole number"):
+            SourceOptions({"batchRows": wrong}).whole("batch_rows", 1)
 
 
 def test_outside_of_a_task() -> None:
@@ -115,6 +202,38 @@ def test_a_cluster_that_cannot_be_reached_is_told_with_what_it_takes() -> None:
         server_used(ServerPlace("s", "127.0.0.1:9", 0.1)),
     ):
         pass
+
+
+class Elsewhere:
+    """A server on some cluster."""
+
+    def __init__(self, address: str, closed: list[str]) -> None:
+        self.address, self._closed = address, closed
+
+    def close(self) -> None:
+        self._closed.append(self.address)
+
+
+def test_a_process_is_part_of_one_cluster_and_notices_when_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+    folder = tempfile.mkdtemp(prefix="rp", dir="/tmp")  # short, as a socket's path must be
+    node = f"{folder}/node"
+    monkeypatch.setattr(worker_server, "_connected", {})
+    monkeypatch.setattr(worker_server, "_connect", lambda place: Connection(Elsewhere(place.address, closed), node))  # type: ignore[arg-type]
+    here, there = ServerPlace("s", "10.0.0.5:6379", 1.0), ServerPlace("s", "10.0.0.6:6379", 1.0)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(node)
+        listening.listen(20)
+        first = server_of(here)
+        assert server_of(here) is first and server_of(ServerPlace("other", here.address, 1.0)) is not first
+        assert closed == []
+        second = server_of(there)
+        assert second.address == there.address and closed == [here.address] * 2
+        assert list(while_connected(there, [1, 2])) == [1, 2]
+    with pytest.raises(ClusterError, match="has ended while a task was using it"):
+        list(while_connected(there, [1]))
+    assert server_of(there) is not second and closed[2:] == [there.address]
+    shutil.rmtree(folder)
 
 
 def test_java_is_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

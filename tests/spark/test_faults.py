@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,26 @@ def test_batches_are_taken_only_as_fast_as_they_are_answered(narrow: Callable[[]
         assert outcome.result is not None
         matches += len(outcome.result)
     assert (done, matches) == (30, 2500)
+
+
+def test_two_attempts_of_a_task_at_once(server: Server) -> None:
+    """As Spark runs them to be quicker than a slow one: all is delivered once, with and without ids."""
+    server.subscribe("attempted", "attempted_x >= 0", id="attempted-1")
+    for has_id in (True, False):
+        columns = {"attempted_x": [number % 50 for number in range(1200)], "n": range(600_000, 601_200)}
+        rows = pa.table(columns).select([0, 1] if has_id else [0])
+        handoff = Handoff(("attempted_x",), has_id, True, f"scope {has_id}", 100, 4, 60.0, 60.0)
+
+        def attempt(handoff: Handoff = handoff, rows: Any = rows) -> int:
+            outcomes = handed_over(server, rows.to_batches(300), handoff, TaskPlace(0))
+            return sum(len(outcome.result) for outcome in outcomes if outcome.result is not None)
+
+        with ThreadPoolExecutor(2) as pool:
+            assert [each.result() for each in [pool.submit(attempt), pool.submit(attempt)]] == [1200, 1200]
+        messages = server.poll("attempted", limit=5000)
+        server.ack(messages)
+        assert len(messages) == 1200 and len({message.event_id for message in messages}) == 1200
+    server.unsubscribe("attempted-1")
 
 
 def test_a_server_goes_away_and_comes_back(

@@ -61,6 +61,33 @@ def test_other_names_and_ints_and_nothing(spark: SparkSession, server: Server) -
     assert (none.added, none.rejections) == (0, 0)
 
 
+def test_texts_that_are_none_or_very_long_and_ids_that_only_look_alike(spark: SparkSession, server: Server) -> None:
+    frame = spark.sql(
+        """select id collate UTF8_LCASE as id, subscriber, expression from values
+        ('odd-a', 'odd', concat('odd_x in (', array_join(sequence(1, 18000), ','), ')')),
+        ('odd-A', 'odd', concat('odd_y = ', char(39), repeat('a', 100000), char(39))),
+        ('odd-deep', 'odd', repeat('(', 100000)),
+        ('odd-end', 'odd', 'odd_x = 1 and'),
+        (cast(X'ff' as string), 'odd', 'odd_x = 1'),
+        ('odd-1', cast(X'ff' as string), 'odd_x = 1'),
+        ('odd-2', 'odd', cast(X'ff' as string))
+        as t(id, subscriber, expression)"""
+    ).repartition(2)
+    report = load_subscriptions(frame, server)
+    assert (report.added, report.rejections) == (2, 5)
+    reasons = sorted(row.reason.partition("\n")[0].partition(":")[0] for row in report.rejected.collect())
+    assert reasons == [
+        "the expression is not valid UTF-8",
+        "the expression's nesting depth",
+        "the id is not valid UTF-8",
+        "the subscriber is not valid UTF-8",
+        "unexpected end at position 13",
+    ]
+    events = [{"odd_x": 17_999}, {"odd_x": 18_001}, {"odd_y": "a" * 100_000}, {"odd_y": "a"}]
+    assert [server.publish(event, deliver=False)[0] for event in events] == [["odd-a"], [], ["odd-A"], []]
+    assert server.unsubscribe_many(["odd-a", "odd-A"]) == 2
+
+
 def test_what_is_refused_before_a_job_runs(spark: SparkSession) -> None:
     frame = spark.sql("select 1.5 as id, 'a' as subscriber, 'x = 1' as expression")
     with pytest.raises(TableError, match="strings or integers"):

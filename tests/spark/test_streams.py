@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from attempts import failing_first, failing_while
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import AnalysisException, StreamingQueryException
 from spark_settings import TOGETHER
 
 from pyspark_ray_pubsub import DefaultSource
@@ -108,6 +108,30 @@ def test_a_committed_batch_is_passed_over_and_equal_rows_are_events_of_their_own
     server.unsubscribe("unnamed-1")
 
 
+def test_streams_without_ids_put_together_and_with_another_schema(
+    spark: SparkSession, server: Server, tmp_path: Path
+) -> None:
+    """Equal rows in several partitions of which one task is made, matched with deliveries; two such streams in one query, which then goes
+    on from its checkpoint with a column more."""
+    server.subscribe("equal", "kind = 'equal'", id="equal-1")
+    events, checkpoint, out = tmp_path / "events", tmp_path / "checkpoint", str(tmp_path / "out")
+    for _ in range(3):
+        write_events(spark, events, "equal", 0, 5)
+
+    def matched(schema: str) -> DataFrame:
+        stream = spark.readStream.schema(schema).parquet(str(events))
+        one = match_events(stream.filter("n < 2"), server, deliver=True)
+        return failing_first(one.union(match_events(stream, server, deliver=True).coalesce(1)))
+
+    run(matched("n long, kind string"), checkpoint, target="parquet", path=out)
+    assert delivered(server, "equal") == sorted([*range(5), 0, 1] * 3)
+    write_events(spark, events, "equal", 5, 2)
+    run(matched("n long, kind string, place struct<x: long>"), checkpoint, target="parquet", path=out)
+    assert delivered(server, "equal") == [5, 6]
+    assert spark.read.parquet(out).select("event_id").distinct().count() == 23
+    server.unsubscribe("equal-1")
+
+
 def test_a_stream_is_a_subscriber(spark: SparkSession, server: Server, tmp_path: Path) -> None:
     server.subscribe("streamed", "streamed_x >= 0", id="streamed-1")
     server.publish([{"streamed_x": n, "key": f"k{n}"} for n in range(50)], event_id="key")
@@ -152,4 +176,7 @@ def test_a_frame_is_written_and_what_is_wrong_is_told(spark: SparkSession, serve
     for wrong in ({"evnt_id": "n"}, {"errors": "ignore"}, {"event_id": "missing"}, {"batch_rows": "many"}):
         with pytest.raises(Exception, match=r"option of ray_pubsub|'drop' or 'fail'|no such column|a whole number"):
             frame.write.format("ray_pubsub").mode("append").options(**given, **wrong).save()
+    reading = spark.read.format("ray_pubsub").options(**given, subscriber="saved")
+    with pytest.raises(AnalysisException, match=r"leave out \.schema"):
+        reading.schema("n long").load().collect()
     server.unsubscribe("saved-1")
