@@ -181,10 +181,14 @@ def test_a_full_mailbox_is_waited_for(spark: SparkSession, server: Server) -> No
     over, taken = threading.Event(), []
 
     def consume() -> None:
-        while not (over.is_set() and not server.poll("narrow", limit=1)):
+        last = False
+        while True:
             messages = server.poll("narrow", limit=500, wait=0.5)
             taken.extend(message.event_id for message in messages)
             server.ack(messages)
+            if last and not messages:
+                return
+            last = over.is_set()  # before the next poll: what was delivered by then is taken
 
     consumer = threading.Thread(target=consume)
     frame = spark.range(500_000, 506_000, 1, 2).selectExpr("id as narrow_x")
@@ -221,8 +225,8 @@ def test_what_is_refused_before_a_job_runs(spark: SparkSession) -> None:
 def test_the_example_in_the_readme(spark: SparkSession, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     text = (Path(__file__).parents[2] / "README.md").read_text()
     block, _ = re.findall(r"^```python\n(from pyspark.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert 'ray_pubsub.start(name="default")' in block
-    block = block.replace('ray_pubsub.start(name="default")', f'ray_pubsub.connect("{server.name}")')
+    assert 'ray_pubsub.start(address="local")' in block
+    block = block.replace('ray_pubsub.start(address="local")', f'ray_pubsub.connect("{server.name}")')
     exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
     printed = capsys.readouterr().out
     assert "100 subscriptions added, 0 rejected" in printed
