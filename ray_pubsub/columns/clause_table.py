@@ -135,6 +135,14 @@ class ClauseTable:
     opaque: list[tuple[int, ValueSet]]
     """The tests that are not records in themselves: attribute and set."""
     opaque_numbers: dict[tuple[int, ValueSet], int]
+    _addresses: tuple[int, int, int] | None = None
+
+    @property
+    def addresses(self) -> tuple[int, int, int]:
+        """Of offsets, tests and owners, in a table that only `make_room` changes: what a kernel takes instead of arrays."""
+        if self._addresses is None:
+            self._addresses = (self.offsets.ctypes.data, self.tests.ctypes.data, self.owners.ctypes.data)
+        return self._addresses
 
     @property
     def test_count(self) -> int:
@@ -178,14 +186,21 @@ class ClauseTable:
     def make_room(self, owner: int, tests: int) -> int:
         """Room for one more; where its tests start. It is there once `count` is raised."""
         start: int = self.offsets.item(self.count)
-        if self.count == len(self.owners):
-            self.owners = _grown(self.owners, self.count + 1)
-            self.offsets = _grown(self.offsets, len(self.owners) + 1)
-        if start + tests > len(self.tests):
-            self.tests = _grown(self.tests, start + tests)
+        if self.count == len(self.owners) or start + tests > len(self.tests):
+            self.make_room_for_many(1, tests)
         self.owners[self.count] = owner
         self.offsets[self.count + 1] = start + tests
         return start
+
+    def make_room_for_many(self, clauses: int, tests: int) -> None:
+        """Room for so many more, in all."""
+        if self.count + clauses > len(self.owners):
+            self._addresses = None
+            self.owners = _grown(self.owners, self.count + clauses)
+            self.offsets = _grown(self.offsets, len(self.owners) + 1)
+        if self.test_count + tests > len(self.tests):
+            self._addresses = None
+            self.tests = _grown(self.tests, self.test_count + tests)
 
 
 RECORD = struct.Struct("<" + PACKED_TEST)

@@ -9,9 +9,10 @@ from operator import gt, itemgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import PACKED_TEST, TEST, ClauseTable, Form
-from ray_pubsub.kernels.interval_rows import put_intervals
+from ray_pubsub.kernels.interval_rows import put_intervals, put_many_intervals
 from ray_pubsub.language.shapes import Expression
 from ray_pubsub.model.event_batch import split_number
 
@@ -53,6 +54,15 @@ class IntervalRecipe:
             place = table.make_room(owner, self.tests) * TEST.itemsize
             self._record.pack_into(table.tests, place, *fields)
             table.count += 1
+
+    def append_many(self, table: ClauseTable, owners: NDArray[np.int64], values: Sequence[NDArray[np.int64]]) -> None:
+        """Adds the clauses of many expressions whose constants are all integers."""
+        table.make_room_for_many(len(owners), len(owners) * self.tests)
+        rows = np.concatenate(values).reshape(len(owners), -1)
+        table.count = put_many_intervals(
+            rows, self._low_places, self._high_places, self._records, owners,
+            table.count, table.owners, table.offsets, table.tests,
+        )  # fmt: skip
 
     def _fields(self, constants: tuple[Any, ...]) -> list[Any] | None:
         """None if an interval is empty: then the clause can never hold."""

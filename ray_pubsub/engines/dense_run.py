@@ -15,10 +15,11 @@ from ray_pubsub.engines.dense_segment import DenseSegment, dense_buffers
 from ray_pubsub.kernels.dense_run import FIELDS, match_dense_run
 from ray_pubsub.model.event_batch import EventBatch
 
-__all__ = ["DenseRun"]
+__all__ = ["DenseRun", "no_run"]
 
 MOST_LAYOUTS = 1024
 NO_TEXTS = np.empty((0, 0), dtype=np.int32)
+NO_SEGMENTS = np.empty((0, FIELDS), dtype=np.int64)
 NUMBERS = count()
 
 
@@ -32,11 +33,27 @@ class _Layout(NamedTuple):
     """Segment and lane of strings that are coded beforehand."""
 
 
+class _Scratch(threading.local):
+    """A thread's, for all runs: a run is made whenever a block is, and fresh memory is slow."""
+
+    def __init__(self) -> None:
+        self._lines = 0
+        self._buffers: tuple[NDArray[Any], ...] = ()
+
+    def of(self, lines: int) -> tuple[NDArray[Any], ...]:
+        if lines > self._lines:
+            self._lines, self._buffers = lines, dense_buffers(lines)
+        return self._buffers
+
+
+SCRATCH = _Scratch()
+
+
 class DenseRun:
     """Immutable. Segments whose rows carry their owners."""
 
     def __init__(self, segments: list[DenseSegment]) -> None:
-        self._segments = segments
+        self._segments = segments = sorted(segments, key=len, reverse=True)  # the most matches first: see SPARE
         self._fields: list[list[int]] = []
         self._kept: list[NDArray[Any]] = []  # alive, as the kernel knows them by their addresses
         for segment in segments:
@@ -46,13 +63,20 @@ class DenseRun:
             self._kept += arrays
             addresses = [array.ctypes.data for array in arrays]
             self._fields.append([*numbers, *addresses, len(space.base), len(space.operand_whole)])
-        self._lines = max(segment.lines for segment in segments)
+        self.lines: int = max(segment.lines for segment in segments)
         self._layouts: dict[Any, _Layout | None] = {}
         self._number = next(NUMBERS)
-        self._scratch = threading.local()
 
     def match(self, events: EventBatch) -> Hits | None:
         """Of a batch of one event; None if it has to be matched segment by segment: if a pattern is asked of it, say."""
+        arguments = self.arguments(events)
+        if arguments is None:
+            return None
+        slots = match_dense_run(*arguments, *SCRATCH.of(self.lines))
+        return Hits(np.array([0, len(slots)]), slots)
+
+    def arguments(self, events: EventBatch) -> tuple[Any, ...] | None:
+        """What the kernel takes but for scratch: the segments and the event. None as for `match`."""
         cells = events.cells()
         # The batch knows the run by its number: it may outlive the segments, which are not to be kept alive by it.
         known = events.plans.get(self._number, self)
@@ -60,11 +84,7 @@ class DenseRun:
         if layout is None or len(cells.whole) != len(events.lanes):
             return None
         texts = self._texts(events, layout) if layout.texts else NO_TEXTS
-        buffers = getattr(self._scratch, "buffers", None)
-        if buffers is None:
-            buffers = self._scratch.buffers = dense_buffers(self._lines)
-        slots = match_dense_run(layout.segments, cells.whole, cells.rest, texts, *buffers)
-        return Hits(np.array([0, len(slots)]), slots)
+        return layout.segments, cells.whole, cells.rest, texts
 
     def _layout(self, events: EventBatch) -> _Layout | None:
         key = events.layout()
@@ -95,3 +115,9 @@ class DenseRun:
             column = int(layout.plans[place].column[number])
             texts[place, number] = string_codes(self._segments[place].space, column, lane)[lane.whole[0]]
         return texts
+
+
+def no_run(events: EventBatch) -> tuple[Any, ...]:
+    """As `arguments`, of no segments."""
+    cells = events.cells()
+    return NO_SEGMENTS, cells.whole, cells.rest, NO_TEXTS

@@ -4,6 +4,7 @@ for a batch (engines/transposed.py)."""
 from __future__ import annotations
 
 import threading
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,7 @@ class DenseSegment:
         self._numbered = bool(self._holes is not None or int(owners.max(initial=0)) > FREE_HIGH)
         low, high = _bounds(coded)
         columns, count = low.shape
-        buckets = _buckets(columns)
-        self._bucket, self._group = buckets_of_codes(buckets), buckets_of_codes(GROUPS)
+        self._bucket, self._group = _buckets_of_codes(_buckets(columns)), _buckets_of_codes(GROUPS)
         self._edges = quantile_edges(low, high, max(1, count // min(EDGE_SAMPLE, max(2048, count // 8))))
         narrow = largest_rest(self._edges, self.space.top) < 2**16
         self._least = least_of_codes(self._edges if narrow else np.zeros_like(self._edges))
@@ -152,7 +152,7 @@ class DenseSegment:
         self._edges = state.array("edges", np.int32, columns, EDGES)
         self._rate = state.array("rate", np.float64, columns, GROUPS)
         self._least = least_of_codes(self._edges if exact.dtype == np.uint16 else np.zeros_like(self._edges))
-        self._bucket, self._group = buckets_of_codes(_buckets(columns)), buckets_of_codes(GROUPS)
+        self._bucket, self._group = _buckets_of_codes(_buckets(columns)), _buckets_of_codes(GROUPS)
         self._rows, self._exact, self._numbered = rows, exact, state.has("owners")
         self._holes = Holes.restored(state.state("holes"), count, columns) if state.has("holes") else None
         check(self._numbered or self._holes is None, "owners are missing")
@@ -189,7 +189,7 @@ class DenseSegment:
 
     def fields(self) -> tuple[list[int], list[NDArray[Any]]]:
         """The segment's numbers, then the arrays, by address, for kernels/dense_run.py."""
-        tables = [self._edges, self._least, self._bucket, self._group, self._rate]
+        tables: list[NDArray[Any]] = [self._edges, self._least, self._bucket, self._group, self._rate]
         return list(map(int, self._clauses)), tables
 
     def match(self, events: EventBatch) -> Hits:
@@ -249,6 +249,13 @@ class DenseSegment:
         low = np.where(low_code == 0, FREE_LOW, self._least[every, low_code] + exact[:, :columns])
         high = np.where(high_code == 255, FREE_HIGH, self._least[every, high_code] + exact[:, columns:])
         return low, high
+
+
+@cache
+def _buckets_of_codes(buckets: int) -> NDArray[np.int64]:
+    """One array for all segments: the small ones of an index would each have it fetched anew, for every event."""
+    found: NDArray[np.int64] = buckets_of_codes(buckets)
+    return found
 
 
 def dense_buffers(lines: int) -> tuple[NDArray[Any], ...]:

@@ -18,14 +18,15 @@ class Blocks(tuple[Segment, ...]):
     def match(self, events: EventBatch) -> list[Hits]:
         """Of all of them, in no particular order."""
         if events.size == 1:
-            together, others = self._parts
+            together, others = self.parts
             found = together.match(events) if together is not None else None
             if found is not None:
                 return [found, *[block.match(events) for block in others]]
         return [block.match(events) for block in self]
 
     @cached_property
-    def _parts(self) -> tuple[DenseRun | None, list[Segment]]:
+    def parts(self) -> tuple[DenseRun | None, list[Segment]]:
+        """Those that are asked together about a single event, and the others."""
         dense = [block for block in self if isinstance(block, DenseSegment) and block.plain]
         others = [block for block in self if not (isinstance(block, DenseSegment) and block.plain)]
         return (DenseRun(dense) if dense else None), others

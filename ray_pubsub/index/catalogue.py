@@ -15,7 +15,22 @@ from ray_pubsub.index.slot_map import SlotMap
 from ray_pubsub.model.id_column import IdColumn
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN
 
-__all__ = ["Catalogue", "check_id"]
+__all__ = ["Catalogue", "all_good", "check_id", "check_ids"]
+
+
+def all_good(ids: Sequence[Any]) -> bool:
+    """Whether all are ids, as can be seen at a glance: ints, or texts in ASCII. Others may be too."""
+    kinds = set(map(type, ids))
+    if kinds == {int}:
+        return bool(min(ids) >= INT64_MIN and max(ids) <= INT64_MAX)
+    return kinds == {str} and all(map(str.isascii, ids))
+
+
+def check_ids(ids: Sequence[Any]) -> None:
+    """`check_id` for each."""
+    if not all_good(ids):
+        for identity in ids:
+            check_id(identity)
 
 
 def check_id(identity: Any) -> None:
@@ -123,6 +138,13 @@ class Catalogue:
         if slot >= 0:
             self._sources[slot] = None
         return slot
+
+    def remove_many(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
+        """The slots that are free now: of those ids that were there."""
+        slots = self._slots.pop_many(ids)
+        for slot in slots.tolist():
+            self._sources[slot] = None
+        return slots
 
     def compacted(self, moved: Callable[[Source, int], Source]) -> tuple[Catalogue, NDArray[np.int64]]:
         """The same subscriptions in slots without gaps, and the slots they had, ascending. `moved`: a source to be asked with the

@@ -15,6 +15,7 @@ from ray_pubsub.engines.contract import Engine, Segment
 from ray_pubsub.engines.mixed_segment import MixedSegment
 from ray_pubsub.engines.segments import KINDS
 from ray_pubsub.engines.shared_segment import SharedSegment
+from ray_pubsub.errors import counted
 from ray_pubsub.index.live import LiveIndex
 from ray_pubsub.kernels.hits import REMOVED
 
@@ -83,19 +84,24 @@ class IndexStats:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.subscriptions:,} subscriptions, {self.clauses:,} clauses, {self.bytes / 2**20:,.1f} MB, engine {self.engine}",
+            f"{counted(self.subscriptions, 'subscription')}, {counted(self.clauses, 'clause')}, {_size(self.bytes)}, "
+            f"engine {self.engine}",
             *(
-                f"  {block.engine}: {block.clauses:,} clauses, {block.shared:,} more equal to them, {block.bytes / 2**20:,.1f} MB"
+                f"  {block.engine}: {counted(block.clauses, 'clause')}, {block.shared:,} more equal to them, {_size(block.bytes)}"
                 for block in self.blocks
             ),
         ]
         if self.tail:
-            lines.append(f"  tail: {self.tail:,} clauses")
+            lines.append(f"  tail: {counted(self.tail, 'clause')}")
         if self.removed:
-            lines.append(f"  removed, not yet forgotten: {self.removed:,} subscriptions")
+            lines.append(f"  removed, not yet forgotten: {counted(self.removed, 'subscription')}")
         if self.cache is not None:
             lines.append(f"  cache: {self.cache.hits:,} of {self.cache.steps:,} steps began at a cached bit set")
         return "\n".join(lines)
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:,.1f} MB" if count >= 2**20 else f"{count / 2**10:,.0f} kB"
 
 
 def index_stats(name: str, subscriptions: int, engine: Engine, more_bytes: int) -> IndexStats:

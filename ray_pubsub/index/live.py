@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +27,12 @@ from ray_pubsub.index.indexed_table import IndexedTable
 from ray_pubsub.index.merge_policy import MergePolicy
 from ray_pubsub.index.plan_of_snapshot import explain_snapshot
 from ray_pubsub.index.predicate_table import PredicateTable
+from ray_pubsub.index.slot_marks import SlotMarks
 from ray_pubsub.index.snapshot import ALIVE, Scratch, Snapshot
 from ray_pubsub.index.tail import TailView
 from ray_pubsub.index.upkeep import Upkeep
-from ray_pubsub.kernels.hits import MULTIPLE, REMOVED, RESIDUAL
-from ray_pubsub.language.shapes import Expression
+from ray_pubsub.kernels.hits import LOOK, MULTIPLE, REMOVED, RESIDUAL, set_marks
+from ray_pubsub.language.shapes import Expression, Shape
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.settings import Limits
 
@@ -53,8 +55,17 @@ class LiveIndex:
         self.frequency = EventFrequency()
         self.writing = threading.RLock()
         self.snapshot = Snapshot(
-            0, Blocks(), (), TailView(self._compiler.table), np.full(64, ALIVE), np.zeros(64, np.uint8), False, {}
+            0,
+            Blocks(),
+            (),
+            TailView(self._compiler.table),
+            np.full(64, ALIVE),
+            np.zeros(64, np.uint8),
+            np.zeros(16, np.uint8),
+            False,
+            {},
         )
+        self._marks = SlotMarks()
         self.upkeep = Upkeep(self, background)
 
     @property
@@ -73,20 +84,29 @@ class LiveIndex:
                 padded[len(flags) - 1] |= REMOVED
             filtered = dead or bool(flags.any())
             self.snapshot = self.snapshot._replace(
-                blocks=Blocks(blocks), died=died, flags=padded, filtered=filtered, residual=residual
+                blocks=Blocks(blocks),
+                died=died,
+                flags=padded,
+                marks=self._marks.of(padded),
+                filtered=filtered,
+                residual=residual,
             )
 
     def add(self, slot: int, source: Source, replaced: int) -> None:
         """One more, in a few microseconds; `replaced` is the slot it takes the place of, or -1."""
         with self.writing:
             old = self.snapshot
-            died, flags = (old.died, old.flags) if slot < len(old.died) else self._room_for(slot)
+            died, flags, marks = (old.died, old.flags, old.marks) if slot < len(old.died) else self._room_for(slot)
             residual: dict[int, Source] = {}
             self._append(self._compiler.table, slot, source, flags, residual)
             version = old.version + 1
             if replaced >= 0:
                 died[replaced] = version
                 flags[replaced] = flags.item(replaced) | REMOVED
+                marks = self._marks.remove(marks, replaced)
+            flagged = flags.item(slot) != 0
+            if flagged:
+                self._marks.flagged(marks, slot)
             self.snapshot = Snapshot(
                 version,
                 old.blocks,
@@ -94,7 +114,8 @@ class LiveIndex:
                 TailView(self._compiler.table),
                 died,
                 flags,
-                old.filtered or replaced >= 0 or flags.item(slot) != 0,
+                marks,
+                old.filtered or replaced >= 0 or flagged,
                 {**old.residual, **residual} if residual else old.residual,
             )
             self.upkeep.after_change(int(replaced >= 0))
@@ -106,7 +127,10 @@ class LiveIndex:
             version = old.version + 1
             old.died[slot] = version
             old.flags[slot] = old.flags.item(slot) | REMOVED
-            self.snapshot = Snapshot(version, old.blocks, old.sealed, old.tail, old.died, old.flags, True, old.residual)
+            marks = self._marks.remove(old.marks, slot)
+            self.snapshot = Snapshot(
+                version, old.blocks, old.sealed, old.tail, old.died, old.flags, marks, True, old.residual
+            )
             self.upkeep.after_change(1)
 
     def change(
@@ -116,18 +140,21 @@ class LiveIndex:
         with self.writing:
             old = self.snapshot
             version = old.version + 1
-            died, flags = self._room_for(int(added[-1])) if len(added) else (old.died, old.flags)
+            died, flags, marks = self._room_for(int(added[-1])) if len(added) else (old.died, old.flags, old.marks)
             blocks = old.blocks
             residual: dict[int, Source] = {}
             if len(added) > self.policy.tail_clauses:
                 table = self._bulk_table(added, sources, flags, residual)
                 blocks = Blocks((*blocks, *self.build(table)))
             elif len(added):
-                for slot, source in zip(added.tolist(), _each(sources, len(added)), strict=True):
-                    self._append(self._compiler.table, slot, source, flags, residual)
-            died[removed] = version
-            flags[removed] |= REMOVED
+                self._append_many(self._compiler.table, added, _each(sources, len(added)), flags, residual)
+            if len(removed):
+                died[removed] = version
+                flags[removed] |= REMOVED
+                marks = self._marks.remove_many(marks, removed)
             many = len(added) > 0 and bool(flags[added[0] : added[-1] + 1].any())
+            if many:
+                set_marks(marks, added[flags[added] > 0], LOOK)
             self.snapshot = Snapshot(
                 version,
                 blocks,
@@ -135,6 +162,7 @@ class LiveIndex:
                 TailView(self._compiler.table),
                 died,
                 flags,
+                marks,
                 old.filtered or len(removed) > 0 or many,
                 {**old.residual, **residual} if residual else old.residual,
             )
@@ -151,7 +179,7 @@ class LiveIndex:
     def nbytes(self) -> int:
         snapshot = self.snapshot
         tails = sum(tail.tests.nbytes for tail in (*snapshot.sealed, snapshot.tail))
-        return sum(block.nbytes for block in snapshot.blocks) + snapshot.died.nbytes + snapshot.flags.nbytes + tails
+        return sum(block.nbytes for block in snapshot.blocks) + _bytes_of_slots(snapshot) + tails
 
     def clauses_of(self, slots: NDArray[np.int64]) -> tuple[ClauseTable, Vocabulary]:
         """The clauses of living slots, read back from blocks and tails, in the order of their slots."""
@@ -201,6 +229,7 @@ class LiveIndex:
                 blocks=Blocks(blocks),
                 died=died,
                 flags=flags,
+                marks=fresh._marks.of(flags),
                 filtered=bool(flags.any()),
                 residual=residual,
             )
@@ -218,13 +247,35 @@ class LiveIndex:
         """The blocks of a table: one of clauses, one of conjunctions of disjunctions, or none if there is nothing in it."""
         return build_parts(table, self._vocabulary, self._build, self.frequency.of(self._vocabulary))
 
-    def _room_for(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        died, flags = self.snapshot.died, self.snapshot.flags
+    def _room_for(self, slot: int) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]:
+        died, flags, marks = self.snapshot.died, self.snapshot.flags, self.snapshot.marks
         if slot >= len(died):
             size = max(slot + 1, 2 * len(died) if len(died) < 1 << 20 else len(died) + (len(died) >> 2))
             died = np.concatenate([died, np.full(size - len(died), ALIVE)])
             flags = np.concatenate([flags, np.zeros(size - len(flags), np.uint8)])
-        return died, flags
+            marks = self._marks.with_room(marks, size)
+        return died, flags, marks
+
+    def _append_many(
+        self,
+        table: ClauseTable,
+        slots: NDArray[np.int64],
+        sources: Sequence[Source],
+        flags: NDArray[np.uint8],
+        residual: dict[int, Source],
+    ) -> None:
+        """Expressions of one shape mostly follow each other: those that are conjunctions of intervals are appended together."""
+        start = 0
+        for shape, run in groupby(sources, key=_shape_of_integers):
+            members = list(run)
+            here = slots[start : start + len(members)]
+            start += len(members)
+            recipe = self._compiler.interval_recipe(shape) if shape is not None and len(members) > 1 else None
+            if recipe is not None:
+                recipe.append_many(table, here, [member.values for member in members])  # type: ignore[attr-defined]
+                continue
+            for slot, source in zip(here.tolist(), members, strict=True):
+                self._append(table, slot, source, flags, residual)
 
     def _append(
         self, table: ClauseTable, slot: int, source: Source, flags: NDArray[np.uint8], residual: dict[int, Source]
@@ -268,11 +319,21 @@ class LiveIndex:
                 plain = sources.plain[added - sources.first_slot]
                 parts.append(sources.clauses(added[plain], self._vocabulary))
             each = _each(sources, len(added))
-            for place in np.flatnonzero(~plain).tolist():
-                self._append(table, int(added[place]), each[place], flags, residual)
+            others = np.flatnonzero(~plain)
+            chosen = each if len(others) == len(each) else [each[place] for place in others.tolist()]
+            self._append_many(table, added[others], chosen, flags, residual)
             return join_tables(parts, [np.ones(part.count, dtype=bool) for part in parts]) if plain.any() else table
         finally:
             self._compiler.resume_table(tail)
+
+
+def _shape_of_integers(source: Source) -> Shape | None:
+    """The shape of an expression whose constants are all integers, in an array."""
+    return source.shape if isinstance(source, Expression) and isinstance(source.values, np.ndarray) else None
+
+
+def _bytes_of_slots(snapshot: Snapshot) -> int:
+    return snapshot.died.nbytes + snapshot.flags.nbytes + snapshot.marks.nbytes
 
 
 def _each(sources: Sequence[Source] | PredicateTable, count: int) -> Sequence[Source]:

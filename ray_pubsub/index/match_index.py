@@ -22,8 +22,9 @@ from ray_pubsub.errors import (
     SettingError,
     TableError,
     UnknownSubscriptionError,
+    counted,
 )
-from ray_pubsub.index.catalogue import Catalogue, check_id
+from ray_pubsub.index.catalogue import Catalogue, all_good, check_id, check_ids
 from ray_pubsub.index.distinct_matches import DistinctMatches, distinct_slots
 from ray_pubsub.index.engine_choice import make_engine
 from ray_pubsub.index.explanation import Explanation, explain_tree
@@ -33,7 +34,7 @@ from ray_pubsub.index.listed import listed
 from ray_pubsub.index.live import LiveIndex
 from ray_pubsub.index.predicate_table import PredicateTable
 from ray_pubsub.index.saved_texts import SavedTexts
-from ray_pubsub.language.shapes import ShapeCache
+from ray_pubsub.language.shapes import Expression, ShapeCache
 from ray_pubsub.language.tree import Tree
 from ray_pubsub.model.dict_events import flatten
 from ray_pubsub.model.event_batch import EventBatch
@@ -108,7 +109,7 @@ class MatchIndex:
             return iter(self._books.catalogue)
 
     def __repr__(self) -> str:
-        return f"MatchIndex({len(self):,} subscriptions, engine={self.engine!r})"
+        return f"MatchIndex({counted(len(self), 'subscription')}, engine={self.engine!r})"
 
     @property
     def nbytes(self) -> int:
@@ -143,13 +144,20 @@ class MatchIndex:
         good: list[str | int] = []
         sources: list[Source] = []
         rejections: list[Rejection] = []
-        for position, (identity, text) in enumerate(zip(ids, expressions, strict=True)):
+        parsed_all = self._shapes.parse_many(expressions)
+        if all_good(ids) and set(map(type, parsed_all)) <= {Expression}:
+            return self._put_reported(ids, parsed_all, [], atomic, removing)  # type: ignore[arg-type]
+        for position, (identity, parsed) in enumerate(zip(ids, parsed_all, strict=True)):
             try:
                 check_id(identity)
-                sources.append(self._shapes.parse(text))
-                good.append(identity)
             except RayPubSubError as error:
                 rejections.append(Rejection(position, identity, error))
+                continue
+            if isinstance(parsed, RayPubSubError):
+                rejections.append(Rejection(position, identity, parsed))
+            else:
+                sources.append(parsed)
+                good.append(identity)
         return self._put_reported(good, sources, rejections, atomic, removing)
 
     def add_table(self, table: Any, *, atomic: bool = False) -> AddReport:
@@ -193,13 +201,12 @@ class MatchIndex:
     def remove_many(self, ids: Iterable[str | int]) -> int:
         """Removes subscriptions at once; the number that were there."""
         ids = listed("ids", ids)
-        for identity in ids:
-            check_id(identity)
+        check_ids(ids)
         with self._writing:
             catalogue, engine = self._books
-            slots = [slot for slot in map(catalogue.remove, ids) if slot >= 0]
-            if slots:
-                engine.change(np.array(slots), np.empty(0, dtype=np.int64), [])
+            slots = catalogue.remove_many(ids)
+            if len(slots):
+                engine.change(slots, np.empty(0, dtype=np.int64), [])
                 self._compact()
         return len(slots)
 
@@ -359,9 +366,8 @@ class MatchIndex:
 def _taken_out(catalogue: Catalogue, ids: Iterable[str | int]) -> NDArray[np.int64]:
     """The slots of those of these ids that were there."""
     ids = listed("removing", ids)
-    for identity in ids:
-        check_id(identity)
-    return np.array([slot for slot in map(catalogue.remove, ids) if slot >= 0], dtype=np.int64)
+    check_ids(ids)
+    return catalogue.remove_many(ids)
 
 
 def _moved(source: Source, slot: int, known: dict[int, Source]) -> Source:

@@ -15,9 +15,9 @@ class MergePolicy:
 
     tail_clauses: int = 1024
     """A tail this long becomes a block."""
-    growth: int = 8
-    """A tier's blocks are up to this many times larger than the tier below's."""
-    blocks_per_tier: int = 3
+    growth: int = 5
+    """A tier's blocks are about this many times larger than the tier below's."""
+    blocks_per_tier: int = 5
     dead_part: float = 0.3
 
     def choose(self, sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
@@ -38,7 +38,8 @@ class MergePolicy:
         return max(self.tail_clauses, int(self.dead_part * clauses / 4))
 
     def _tier(self, size: int) -> int:
-        tier, limit = 0, self.tail_clauses
+        """Between tiers lies the mean of their sizes: a tail that became a little longer than it should is a tail all the same."""
+        tier, limit = 0, self.tail_clauses * self.growth**0.5
         while size > limit:
             tier, limit = tier + 1, limit * self.growth
         return tier

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.kernels.id_table import EMPTY, find, insert, insert_many, living_slots, take_out
+from ray_pubsub.kernels.id_table import EMPTY, find, insert, insert_many, living_slots, refill, take_out, take_out_many
 
 __all__ = ["SlotMap"]
 
@@ -56,8 +56,9 @@ class SlotMap:
     def put_many(self, ids: Sequence[str | int] | NDArray[Any], first_slot: int) -> NDArray[np.int64]:
         """Ids get the slots from `first_slot` on; of equal ids the last wins. The slots that lost their id: of the ids that had one before,
         and of the repeated ones here."""
-        if isinstance(ids, np.ndarray) and ids.dtype == np.int64:
-            return self._put_ints(ids, np.arange(first_slot, first_slot + len(ids)))
+        ints = _as_ints(ids)
+        if ints is not None:
+            return self._put_ints(ints, np.arange(first_slot, first_slot + len(ids)))
         texts, numbers, slots, lost = self._texts, [], [], []
         for slot, identity in enumerate(ids, first_slot):
             if type(identity) is str:
@@ -83,6 +84,17 @@ class SlotMap:
         self._int_count -= slot != EMPTY
         return slot
 
+    def pop_many(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
+        """Takes ids out; the slots of those that were there."""
+        ints = _as_ints(ids)
+        if ints is None:
+            return np.array([slot for slot in map(self.pop, ids) if slot != EMPTY], dtype=np.int64)
+        slots = np.empty(len(ints), dtype=np.int64)
+        take_out_many(self._ints, ints, slots)
+        there: NDArray[np.int64] = slots[slots != EMPTY]
+        self._int_count -= len(there)
+        return there
+
     def slots(self) -> NDArray[np.int64]:
         """All slots, ascending: the order in which their ids were added."""
         found = np.empty(self._int_count + len(self._texts), dtype=np.int64)
@@ -104,12 +116,16 @@ class SlotMap:
             return
         old = self._ints
         grown = _empty_table(needed if more > self._int_count else max(needed, 2 * len(old)))
-        filled = old[old[:, 1] != EMPTY]
-        insert_many(
-            grown, np.ascontiguousarray(filled[:, 0]), np.ascontiguousarray(filled[:, 1]), np.empty(0, np.int64)
-        )
+        refill(old, grown)
         self._ints = grown
         self._most = int(len(grown) * FULLEST) - 1
+
+
+def _as_ints(ids: Sequence[str | int] | NDArray[Any]) -> NDArray[np.int64] | None:
+    """If all are ints."""
+    if isinstance(ids, np.ndarray):
+        return ids if ids.dtype == np.int64 else None
+    return np.array(ids, dtype=np.int64) if set(map(type, ids)) == {int} else None
 
 
 def _empty_table(places: int) -> NDArray[np.int64]:

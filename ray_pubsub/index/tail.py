@@ -21,7 +21,7 @@ from ray_pubsub.language.value_set import ValueSet
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.values import Kind
 
-__all__ = ["TailView"]
+__all__ = ["TailView", "cells_of", "tail_scratch"]
 
 MOST_LAYOUTS = 1024
 
@@ -32,13 +32,15 @@ SCANNED_PAIRS = 65_536
 class TailView:
     """What a reader sees of a growing table: the clauses it has now."""
 
-    __slots__ = ("clauses", "offsets", "opaque", "owners", "sets", "tests")
+    __slots__ = ("addresses", "clauses", "offsets", "opaque", "owners", "sets", "tests")
 
     def __init__(self, table: ClauseTable) -> None:
         self.clauses = table.count
         self.owners: NDArray[np.int64] = table.owners
         self.offsets: NDArray[np.int64] = table.offsets
         self.tests: NDArray[Any] = table.tests
+        self.addresses = table.addresses
+        """Of offsets, tests and owners: what a kernel takes instead of them."""
         self.sets = table.opaque
         self.opaque = len(table.opaque)
 
@@ -54,14 +56,14 @@ class TailView:
         if self.clauses * events.size > SCANNED_PAIRS:
             blocks = build_parts(self.table(), vocabulary, PivotBlock)
             return gathered([block.match(events) for block in blocks], events.size)
-        cells = _cells_of(events, vocabulary)
-        offsets, out = np.zeros(events.size + 1, np.int64), np.empty(self.clauses * events.size, np.int64)
+        cells = cells_of(events, vocabulary)
+        offsets, out = np.zeros(events.size + 1, np.int64), np.empty(self.clauses * events.size + 1, np.int64)
         verdicts = np.zeros((events.size, self.opaque), dtype=np.bool_)
         if self.opaque:
             for row, event in enumerate(events.rows()):
                 verdicts[row] = self._verdicts(event, vocabulary)
-        scratch = SCRATCH.of(cells.attributes, self.clauses)
-        match_tail(self.clauses, self.offsets, self.tests, self.owners, *cells[1:], verdicts, *scratch, offsets, out)
+        scratch = SCRATCH.of(cells.attributes)
+        match_tail(self.clauses, *self.addresses, *cells[1:], verdicts, *scratch, offsets, out)
         return Hits(offsets, out[: offsets[-1]])
 
     def _verdicts(self, event: Event, vocabulary: Vocabulary) -> NDArray[np.bool_]:
@@ -73,21 +75,20 @@ class TailView:
 
 
 class _Scratch(threading.local):
-    """A thread's place for one event's values by attribute number, and for the clauses that are left; as the kernel wants and leaves it."""
+    """A thread's."""
 
     def __init__(self) -> None:
-        self._arrays = _scratch_arrays(64, 1024)
+        self._arrays = tail_scratch(64)
 
-    def of(self, attributes: int, clauses: int) -> tuple[NDArray[Any], ...]:
-        known = self._arrays
-        if len(known[0]) < attributes or len(known[3]) < clauses:
-            known = self._arrays = _scratch_arrays(max(len(known[0]), 2 * attributes), max(len(known[3]), 2 * clauses))
-        return known
+    def of(self, attributes: int) -> tuple[NDArray[Any], ...]:
+        if len(self._arrays[0]) < attributes:
+            self._arrays = tail_scratch(2 * attributes)
+        return self._arrays
 
 
-def _scratch_arrays(attributes: int, clauses: int) -> tuple[NDArray[Any], ...]:
-    kind = np.full(attributes, ABSENT, dtype=np.uint8)
-    return kind, np.zeros(attributes, np.int64), np.zeros(attributes), np.empty(clauses + 1, np.int64)
+def tail_scratch(attributes: int) -> tuple[NDArray[Any], ...]:
+    """A place for one event's values by attribute number, as kernels/tail.py wants and leaves it."""
+    return np.full(attributes, ABSENT, dtype=np.uint8), np.zeros(attributes, np.int64), np.zeros(attributes)
 
 
 SCRATCH = _Scratch()
@@ -104,7 +105,7 @@ class _Cells(NamedTuple):
     rest: NDArray[np.float64]
 
 
-def _cells_of(events: EventBatch, vocabulary: Vocabulary) -> _Cells:
+def cells_of(events: EventBatch, vocabulary: Vocabulary) -> _Cells:
     """Made once per batch and state of the vocabulary: all tails of a snapshot share them."""
     sizes = len(vocabulary.attributes), len(vocabulary.strings)
     known: tuple[Any, Any, _Cells] | None = events.plans.get("tail")

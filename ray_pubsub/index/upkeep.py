@@ -11,6 +11,8 @@ import threading
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ray_pubsub.columns.decoding import join_tables
 from ray_pubsub.engines.contract import Segment
 from ray_pubsub.index.blocks import Blocks
@@ -138,12 +140,15 @@ class Upkeep:
         return [len(block) for block in snapshot.blocks], self._dead.of(snapshot, self._removed)
 
     def _build_sealed(self) -> None:
-        tail = self._index.snapshot.sealed[0]
-        built = self._index.build(tail.table())
+        """One block of all that wait: if there are several, building is behind, and of one block is done sooner."""
+        tails = self._index.snapshot.sealed
+        tables = [tail.table() for tail in tails]
+        every = [np.ones(table.count, dtype=bool) for table in tables]
+        built = self._index.build(tables[0] if len(tables) == 1 else join_tables(tables, every))
         with self._index.writing:
             snapshot = self._index.snapshot
             self._index.snapshot = snapshot._replace(
-                blocks=Blocks((*snapshot.blocks, *built)), sealed=snapshot.sealed[1:]
+                blocks=Blocks((*snapshot.blocks, *built)), sealed=snapshot.sealed[len(tails) :]
             )
             self._progress.notify_all()
 

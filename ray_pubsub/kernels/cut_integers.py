@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from numba import njit
 
-__all__ = ["PLACE", "cut_integers"]
+from ray_pubsub.kernels.compiled import compiled
+
+__all__ = ["PLACE", "cut_integers", "cut_many"]
 
 PLACE = 1
 """Stands in the skeleton where an integer was. A text that has this byte is not cut."""
@@ -55,3 +57,29 @@ def cut_integers(text, length, skeleton, values):
         written += 1
         place += 1
     return written, found
+
+
+@compiled
+def cut_many(text, offsets, most, skeletons, skeleton_offsets, values, value_offsets, alike):
+    """The same for many texts, one after the other, each of up to `most` integers. alike[i]: 1 if text i has the skeleton of the text
+    before it, 0 if not, NOT_CUT if it has none."""
+    written, found = 0, 0
+    before, length_before = 0, -1
+    for number in range(len(offsets) - 1):
+        start, end = offsets[number], offsets[number + 1]
+        length, integers = cut_integers(text[start:end], end - start, skeletons[written:], values[found : found + most])
+        if length < 0 or integers == 0:
+            alike[number] = NOT_CUT
+            length, integers = 0, 0
+        else:
+            same = length == length_before
+            place = 0
+            while same and place < length:
+                same = skeletons[before + place] == skeletons[written + place]
+                place += 1
+            alike[number] = same
+            before, length_before = written, length
+        written += length
+        found += integers
+        skeleton_offsets[number + 1] = written
+        value_offsets[number + 1] = found

@@ -24,6 +24,7 @@ ZERO, BYTE = np.uint64(0), np.uint64(255)
 AHEAD = 8  # lines whose columns are asked for ahead
 AT_ONCE = 4  # columns per pass over the lines
 VERIFY_COST = 2.0  # of one candidate, in ANDs of a line
+SPARE = 4096  # places for what comes after the largest segment, so that its matches are not copied once more
 
 
 @compiled
@@ -34,19 +35,18 @@ def _code_event(
     share they let pass."""
     columns, groups = rate.shape
     buckets = bucket[255] + 1
+    # No branch depends on a value, so that the searches of all columns wait for memory together: in a small block that is most of the time.
     for column in range(columns):
         value = event[column]
-        below = 0
-        if value != FREE_LOW:
-            above = EDGES
-            while below < above:
-                middle = (below + above) >> 1
-                if edges[column, middle] <= value:
-                    below = middle + 1
-                else:
-                    above = middle
-            below += 1
-        code[column] = below
+        below = np.int64(0)
+        for step in (128, 64, 32, 16, 8, 4, 2, 1):
+            probe = below + step
+            within = (probe <= EDGES) & (edges[column, min(probe, EDGES) - 1] <= value)
+            below += step * np.int64(within)
+        code[column] = (below + 1) * np.int64(value != FREE_LOW)
+    for column in range(columns):
+        value = event[column]
+        below = code[column]
         rest[column] = np.int64(value) - least[column, below]
         rest[columns + column] = -rest[column]
         outer_at[column] = (column * groups + group[below]) * outer_bytes
@@ -147,7 +147,7 @@ def match_dense_event(
         worth = columns_worth(words, count, share)
         count, candidates = _and_lines(clauses.bitmaps, bitmap_at, worth, live, lines, count, bits)
         if filled + candidates >= len(out):  # one more: what is written before it is known to match
-            grown = np.empty(max(filled + candidates + 1, 2 * filled), np.int64)
+            grown = np.empty(max(filled + candidates + 1 + SPARE, 2 * filled), np.int64)
             grown[:filled] = out[:filled]
             out = grown
         filled = check_candidates(event_code, rest, clauses, lines, count, bits, places, out, filled)

@@ -13,7 +13,7 @@ from ray_pubsub.kernels.dense_check import ClauseBytes
 from ray_pubsub.kernels.dense_match import match_dense_event
 from ray_pubsub.kernels.intrinsics import pointer_float64, pointer_int32, pointer_int64
 
-__all__ = ["FIELDS", "GROUPS", "match_dense_run"]
+__all__ = ["FIELDS", "GROUPS", "append_dense_run", "match_dense_run"]
 
 GROUPS = 128
 FIELDS = 24
@@ -24,10 +24,15 @@ CODES = 256
 
 @compiled
 def match_dense_run(segments, whole, rest, texts, live, lines, bits, places):
-    """What the matching clauses of all segments carry. `segments`: int64[segment, FIELDS]. The event has a value per lane; the codes of
-    lanes of strings are in texts[segment, lane]."""
-    out = np.empty(64, np.int64)
-    filled = 0
+    """What the matching clauses of all segments carry."""
+    out, filled = append_dense_run(segments, whole, rest, texts, live, lines, bits, places, np.empty(64, np.int64), 0)
+    return out[:filled]
+
+
+@compiled
+def append_dense_run(segments, whole, rest, texts, live, lines, bits, places, out, filled):
+    """What the matching clauses of all segments carry, from out[filled] on. Returns `out`, which may have had to grow, and the new fill.
+    `segments`: int64[segment, FIELDS]. The event has a value per lane; the codes of lanes of strings are in texts[segment, lane]."""
     lanes = len(whole)
     for segment in range(len(segments)):
         this = segments[segment]
@@ -66,4 +71,4 @@ def match_dense_run(segments, whole, rest, texts, live, lines, bits, places):
             carray(pointer_float64(this[13]), (columns, GROUPS)),
             clauses, live, lines, bits, places, out, filled,
         )  # fmt: skip
-    return out[:filled]
+    return out, filled

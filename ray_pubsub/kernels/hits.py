@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from ray_pubsub.kernels.compiled import compiled
-from ray_pubsub.kernels.intrinsics import prefetch
+import numpy as np
 
-__all__ = ["MULTIPLE", "REMOVED", "RESIDUAL", "keep_visible", "place_hits"]
+from ray_pubsub.kernels.compiled import compiled, inlined
+
+__all__ = [
+    "GONE",
+    "LOOK",
+    "MULTIPLE",
+    "REMOVED",
+    "RESIDUAL",
+    "keep_visible",
+    "place_hits",
+    "set_marks",
+    "visible_of_event",
+]
 
 MULTIPLE, RESIDUAL, REMOVED = 1, 2, 4
 """Flags of a slot: it has several clauses; its clauses only find candidates; it was removed, at a version that `died` knows."""
 
-AHEAD = 32
+LOOK, GONE = 1, 2
+"""Marks of a slot, two bits: it has a flag; it was removed before any snapshot that has these marks."""
+ONE, TWO, THREE = np.uint64(LOOK), np.uint64(GONE), np.uint64(3)
 
 
 @compiled
@@ -24,30 +37,52 @@ def place_hits(offsets, slots, cursor, out):
         cursor[event] = target
 
 
-@compiled
-def keep_visible(offsets, slots, died, version, flags, seen, epoch):
-    """Takes out, in place, slots removed at or before `version` and what a slot with several clauses repeats within an event.
+@inlined
+def visible_of_event(slots, start, end, died, version, flags, marks, seen, turn, out, target):
+    """Appends to out[target:] those of slots[start:end] that were not removed at or before `version`, each once; returns the new fill and
+    whether one needs its expression asked. `out` may be `slots` itself.
 
-    Most slots have no flag, and a byte each is nearer to the cache than a version each. `seen` remembers per slot
-    the last event that had it, as epoch + event. Returns whether a slot needs its expression asked."""
+    Most slots are unmarked or gone, which two bits each say: they are nearer to the cache than a byte or a version each. Which of the two
+    cannot be foreseen, so that is no branch. `seen` remembers per slot the last event that had it, by its `turn`."""
+    residual = False
+    filled = np.uint64(target)
+    for source in range(np.uint64(start), np.uint64(end)):  # unsigned, as are slots: no index counts from the end
+        slot = np.uint64(slots[source])
+        mark = (np.uint64(marks[slot >> TWO]) >> ((slot & THREE) << ONE)) & THREE
+        out[filled] = slots[source]
+        keep = mark != TWO
+        if mark == ONE:
+            flag = flags[slot]
+            keep = (flag & REMOVED) == 0 or died[slot] > version
+            if flag & (MULTIPLE | RESIDUAL):
+                residual |= (flag & RESIDUAL) != 0
+                keep &= seen[slot] != turn
+                seen[slot] = turn
+        filled += np.uint64(keep)
+    return np.int64(filled), residual
+
+
+@compiled
+def keep_visible(offsets, slots, died, version, flags, marks, seen, epoch):
+    """Takes out, in place, what is not visible in each event; the events' turns are numbered from `epoch` on. Returns whether a slot needs
+    its expression asked."""
     target = 0
     start = 0
     residual = False
     for event in range(len(offsets) - 1):
         end = offsets[event + 1]
-        for source in range(start, end):
-            prefetch(flags, slots[min(source + AHEAD, end - 1)])
-            slot = slots[source]
-            slots[target] = slot
-            keep = True
-            flag = flags[slot]
-            if flag:
-                keep = (flag & REMOVED) == 0 or died[slot] > version
-                if flag & (MULTIPLE | RESIDUAL):
-                    residual |= (flag & RESIDUAL) != 0
-                    keep &= seen[slot] != epoch + event
-                    seen[slot] = epoch + event
-            target += keep
+        target, asked = visible_of_event(
+            slots, start, end, died, version, flags, marks, seen, epoch + event, slots, target
+        )
+        residual |= asked
         start = end
         offsets[event + 1] = target
     return residual
+
+
+@compiled
+def set_marks(marks, slots, mark):
+    """marks: four slots a byte."""
+    for slot in slots:
+        shift = (slot & 3) << 1
+        marks[slot >> 2] = (marks[slot >> 2] & ~(3 << shift)) | (mark << shift)

@@ -1,7 +1,7 @@
 """A hash table from int64 to slot in one array of pairs: linear probing, no tombstones: no Python object per id.
 
-The table is one int64 array [capacity, 2]: key, slot; slot -1 is an empty place. It is never full. These kernels hold the GIL, so that a
-look-up in one thread never meets an insertion of another half-way.
+The table is one int64 array [capacity, 2]: key, slot; slot -1 is an empty place. It is never full. But for one, these kernels hold the
+GIL, so that a look-up in one thread never meets an insertion of another half-way.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ray_pubsub.kernels.compiled import inlined
+from ray_pubsub.kernels.compiled import compiled, inlined
 
-__all__ = ["find", "insert", "insert_many", "living_slots", "take_out"]
+__all__ = ["find", "insert", "insert_many", "living_slots", "refill", "take_out", "take_out_many"]
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 EMPTY = -1
@@ -69,6 +69,16 @@ def insert_many(table, keys, slots, replaced):
     return count
 
 
+@compiled
+def refill(table, larger):
+    """Copies all pairs to an empty table, which nobody else knows yet: so this one kernel lets go of the GIL."""
+    for place in range(len(table)):
+        if table[place, 1] != EMPTY:
+            target = place_of(larger, table[place, 0])
+            larger[target, 0] = table[place, 0]
+            larger[target, 1] = table[place, 1]
+
+
 @_holding_gil
 def take_out(table, key):
     """Removes a key and closes the gap: every later pair of the run that may move nearer to its home does. Returns its slot or -1."""
@@ -92,6 +102,13 @@ def take_out(table, key):
             gap = place
     table[gap, 1] = EMPTY
     return slot
+
+
+@_holding_gil
+def take_out_many(table, keys, slots):
+    """Removes keys; slots[i] = the slot that key i had, or -1."""
+    for number in range(len(keys)):
+        slots[number] = take_out(table, keys[number])
 
 
 @_holding_gil

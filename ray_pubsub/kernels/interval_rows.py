@@ -6,7 +6,7 @@ from numba import njit
 
 from ray_pubsub.kernels.compiled import compiled
 
-__all__ = ["find_plain", "put_intervals"]
+__all__ = ["find_plain", "put_intervals", "put_many_intervals"]
 
 
 @compiled
@@ -39,3 +39,15 @@ def put_intervals(values, lows, highs, template, tests, start):
         tests[start + number].low_whole = values[lows[number]]
         tests[start + number].high_whole = values[highs[number]]
     return True
+
+
+@compiled
+def put_many_intervals(values, lows, highs, template, new_owners, count, owners, offsets, tests):
+    """Writes a clause for every row of values, behind the table's first `count`; returns how many the table has then."""
+    for row in range(len(values)):
+        start = offsets[count]
+        if put_intervals(values[row], lows, highs, template, tests, start):
+            owners[count] = new_owners[row]
+            offsets[count + 1] = start + len(lows)
+            count += 1
+    return count

@@ -115,36 +115,11 @@ class ShapeCache:
 
     def parse(self, text: str) -> Expression:
         """The parsed expression; raises an ExpressionError."""
-        self._check_length(text)
-        return self._parsed(text, self._cutter(text) if self._cutter is not None else NOT_CUT)
-
-    def parse_many(self, texts: Sequence[str]) -> list[Expression | RayPubSubError]:
-        """Of every text its expression, or the error that `parse` would raise."""
-        found: list[Expression | RayPubSubError] = []
-        for start in range(0, len(texts), AT_ONCE):
-            part = texts[start : start + AT_ONCE]
-            cuts = None
-            if self._cutter is not None and set(map(type, part)) == {str} and sum(map(len, part)) <= LONGEST_TOGETHER:
-                cuts = self._cutter.many(part)
-            for number, text in enumerate(part):
-                try:
-                    if cuts is None:
-                        found.append(self.parse(text))
-                    else:
-                        self._check_length(text)
-                        found.append(self._parsed(text, cuts[number]))
-                except RayPubSubError as error:
-                    found.append(error)
-        return found
-
-    def _check_length(self, text: str) -> None:
         if not isinstance(text, str) or len(text) > self._limits.text_length:
             parse(text, self._limits)  # raises
         if len(text) > self._limits.word_length:
             check_size(text, self._limits)  # a long constant in a known shape would pass unseen
-
-    def _parsed(self, text: str, cut: Cut) -> Expression:
-        skeleton, integers = cut
+        skeleton, integers = self._cutter(text) if self._cutter is not None else (None, ())
         if skeleton is not None:
             shape = self._numeric.get(skeleton)
             if shape is not None:
@@ -174,6 +149,26 @@ class ShapeCache:
             if shape is not None:
                 return self.parse(text)
         return Expression(text, Shape(tree, (), ()), ())
+
+    def parse_many(self, texts: Sequence[str]) -> list[Expression | RayPubSubError]:
+        """Of every text its expression, or the error that `parse` would raise."""
+        found: list[Expression | RayPubSubError] = []
+        for start in range(0, len(texts), AT_ONCE):
+            part = texts[start : start + AT_ONCE]
+            cuts: Sequence[Cut] | None = None
+            if self._cutter is not None and set(map(type, part)) == {str} and sum(map(len, part)) <= LONGEST_TOGETHER:
+                cuts = self._cutter.many(part)
+            longest = min(self._limits.text_length, self._limits.word_length)
+            for text, (skeleton, integers) in zip(part, cuts or [NOT_CUT] * len(part), strict=True):
+                shape = self._numeric.get(skeleton) if skeleton is not None else None
+                if shape is not None and len(text) <= longest:
+                    found.append(Expression(text, shape, shape.signed(integers)))
+                    continue
+                try:
+                    found.append(self.parse(text))
+                except RayPubSubError as error:
+                    found.append(error)
+        return found
 
 
 def _cut(text: str) -> tuple[tuple[Any, ...], list[str]]:

@@ -15,7 +15,7 @@ def ids_of(ids: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
     """A numpy array of the ids. Mixed str and int stay apart: 1 and "1" are different ids."""
     if isinstance(ids, np.ndarray):
         return ids
-    if all(type(identity) is int for identity in ids):
+    if set(map(type, ids)) <= {int}:
         try:
             return np.array(ids, dtype=np.int64)
         except OverflowError:

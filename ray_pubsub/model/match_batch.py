@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.errors import EventError, TableError
+from ray_pubsub.errors import EventError, TableError, counted
 
 __all__ = ["MatchBatch", "arrow_ids"]
 
@@ -75,8 +75,9 @@ class MatchBatch:
         return column
 
     def __repr__(self) -> str:
-        bad = f", {len(self.errors)} bad events" if self.errors else ""
-        return f"MatchBatch({len(self)} matches of {len(self.event_ids)} events{bad})"
+        bad = f", {counted(len(self.errors), 'bad event')}" if self.errors else ""
+        found = counted(len(self), "match", "matches")
+        return f"MatchBatch({found} of {counted(len(self.event_ids), 'event')}{bad})"
 
 
 def arrow_ids(name: str, column: NDArray[Any]) -> Any:

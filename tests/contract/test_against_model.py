@@ -33,6 +33,7 @@ from ray_pubsub.errors import (
     UnknownSubscriptionError,
 )
 from ray_pubsub.index.engine_choice import ENGINES
+from ray_pubsub.index.live import LiveIndex
 from ray_pubsub.language.parser import parse
 from ray_pubsub.language.truth import truth
 from ray_pubsub.model.dict_events import flatten
@@ -270,6 +271,19 @@ class IndexAgainstDict(RuleBasedStateMachine):
         assert self.index.remove_many(identities) == len(self.model.keys() & set(identities))
         for identity in identities:
             self.model.pop(identity, None)
+
+    @rule(how=st.sampled_from(["one block", "build", "look"]))
+    def merge(self, how: str) -> None:
+        """At any moment, however little there is: the tail becomes a block, all become one, or upkeep looks what there is to do."""
+        engine = self.index._books.engine
+        if not isinstance(engine, LiveIndex):
+            return
+        if how == "one block":
+            engine.upkeep.merge_all()
+            return
+        if how == "build" and engine.snapshot.tail.clauses:
+            engine.seal()
+        engine.upkeep.run()
 
     @rule()
     def save_and_load(self) -> None:

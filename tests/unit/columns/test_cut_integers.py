@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ray_pubsub.columns.integer_cutter import IntegerCutter
 from ray_pubsub.errors import ExpressionError
 from ray_pubsub.language.parser import parse
-from ray_pubsub.language.shapes import ShapeCache
+from ray_pubsub.language.shapes import Expression, ShapeCache
 from ray_pubsub.settings import Limits
 
 LIMITS = Limits()
@@ -108,3 +108,13 @@ def test_many_integers() -> None:
     for step in (1, 2):
         text = f"x in ({', '.join(str(number * step) for number in range(600))})"
         assert outcome(text, cache) == outcome(text, None)
+
+
+@given(st.lists(st.one_of(CONJUNCTIONS, st.lists(PIECES, max_size=10).map("".join), st.just("x between 1 and 2"))))
+def test_many_texts_are_parsed_as_each_alone(texts: list[str]) -> None:
+    cache = ShapeCache(LIMITS, cutter=IntegerCutter())
+    for _ in range(3):  # later on, shapes are known
+        found = [
+            each.tree if isinstance(each, Expression) else (type(each), str(each)) for each in cache.parse_many(texts)
+        ]
+        assert found == [outcome(text, None) for text in texts]

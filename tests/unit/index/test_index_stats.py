@@ -111,5 +111,5 @@ def test_it_is_plain_data_and_can_be_read() -> None:
     text = str(stats)
     assert "3,001 subscriptions" in text
     assert "dexin: 3,000 clauses" in text
-    assert "tail: 1 clauses" in text
+    assert "tail: 1 clause\n" in text
     assert "began at a cached bit set" in text

@@ -11,7 +11,9 @@ from ray_pubsub.kernels.id_table import EMPTY, home, insert, take_out
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN
 
 IDS = st.one_of(st.integers(-5, 40), st.sampled_from([INT64_MIN, INT64_MAX, 0]), st.text("ab", max_size=2))
-OPERATIONS = st.lists(st.tuples(st.sampled_from(["put", "pop", "many"]), st.lists(IDS, min_size=1, max_size=12)))
+OPERATIONS = st.lists(
+    st.tuples(st.sampled_from(["put", "pop", "many", "pop many"]), st.lists(IDS, min_size=1, max_size=12))
+)
 
 
 @given(OPERATIONS)
@@ -24,6 +26,9 @@ def test_it_is_a_dictionary(operations) -> None:
             following += 1
         elif operation == "pop":
             assert slots.pop(ids[0]) == model.pop(ids[0], EMPTY)
+        elif operation == "pop many":
+            there = [slot for slot in [model.pop(identity, EMPTY) for identity in ids] if slot != EMPTY]
+            assert slots.pop_many(ids).tolist() == there
         else:
             lost = slots.put_many(ids, following)
             expected = []
