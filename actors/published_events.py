@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
+from actors.deliverable_rows import beyond_calendar, in_known_zones
 from actors.event_content import pack_event
 from actors.registry_arguments import check_text
 from ray_pubsub.errors import EventError
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import arrow_of, read_events
+from ray_pubsub.priority.selection import select_events
 
 __all__ = ["PublishedEvents", "new_request", "prepare"]
 
@@ -78,23 +81,49 @@ def prepare(events: Any, event_id: str | None, request: str, contents: bool = Tr
         first = (xxhash.xxh3_64_intdigest(request.encode()) >> 21) << POSITION_BITS
         ids = np.arange(first, first + batch.input_size)
     kept = _contents(events, batch) if contents else None
-    good = EventBatch(batch.size, batch.lanes, np.zeros(batch.size, np.int8))
+    good, positions, errors = batch, batch.positions, batch.errors
+    if kept is not None and not isinstance(kept, list) and (unfit := _not_deliverable(kept)):
+        positions = np.arange(batch.size) if positions is None else positions
+        left = np.flatnonzero(~np.isin(positions, list(unfit)))
+        told = {error.position for error in errors}
+        errors = [*errors, *(error for position, error in unfit.items() if position not in told)]
+        good, positions = select_events(batch, left), positions[left]
+    good = EventBatch(good.size, good.lanes, np.zeros(good.size, np.int8))
     few = None
     if isinstance(events, list) and len(events) <= FEW:
-        few = events if batch.positions is None else [events[place] for place in batch.positions.tolist()]
-    return PublishedEvents(
-        good, batch.positions, ids, event_id is not None, kept, batch.errors, _size(batch, kept), few
-    )
+        few = events if positions is None else [events[place] for place in positions.tolist()]
+    return PublishedEvents(good, positions, ids, event_id is not None, kept, errors, _size(good, kept), few)
+
+
+def _not_deliverable(table: Any) -> dict[int, EventError]:
+    """By position, the events of a table that no mailbox can hold, however well they can be matched."""
+    found: dict[int, EventError] = {}
+    first = 0
+    for part in [table] if isinstance(table, pa.RecordBatch) else table.to_batches():
+        for name, rows in beyond_calendar(part):
+            for row in (first + np.flatnonzero(rows)).tolist():
+                found.setdefault(
+                    row, EventError(name, "cannot be delivered: a moment outside the years 1 to 9999", row)
+                )
+        first += part.num_rows
+    return found
+
+
+def _known_zones(table: Any) -> Any:
+    if isinstance(table, pa.RecordBatch):
+        return in_known_zones(table)
+    parts = [in_known_zones(part) for part in table.to_batches()]
+    return pa.Table.from_batches(parts) if parts else table
 
 
 def _contents(events: Any, batch: EventBatch) -> Any:
     module = type(events).__module__.partition(".")[0]
     if module == "pyarrow":
-        return events
+        return _known_zones(events)
     if module == "pandas" and hasattr(events, "columns"):
         table = arrow_of(events)
         if table is not None:
-            return table
+            return _known_zones(table)
         events = events.to_dict("records")
     bad = {error.position for error in batch.errors}
     return [None if place in bad else pack_event(event, place) for place, event in enumerate(events)]

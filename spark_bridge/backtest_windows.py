@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from actors.deliverable_rows import moments_beyond_calendar
 from ray_pubsub.errors import SettingError
-from spark_bridge.deliverable_rows import moments_beyond_calendar
 
 __all__ = ["Window"]
 

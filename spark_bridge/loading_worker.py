@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from actors.deliverable_rows import not_utf8
 from spark_bridge.arrow_portions import Portions
-from spark_bridge.deliverable_rows import not_utf8
 from spark_bridge.worker_server import ServerPlace, server_used
 
 __all__ = ["ADDED", "REJECTED", "Loading", "loading_function"]

@@ -14,11 +14,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from actors.calls import Deadline
+from actors.deliverable_rows import beyond_calendar, in_utc, not_utf8
 from actors.publish_result import PublishResult
 from actors.published_events import PublishedEvents, new_request, prepare
 from ray_pubsub.errors import EventError, TableError
 from spark_bridge.arrow_portions import Portions, by_halves
-from spark_bridge.deliverable_rows import beyond_calendar, in_utc, not_utf8
 from spark_bridge.row_ids import ContentIds, row_numbers
 from spark_bridge.task_place import TaskPlace
 

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 import pytest
 from spark_settings import TOGETHER
 
+from actors.deliverable_rows import beyond_calendar, in_utc, not_utf8
 from actors.event_content import pack_event
 from ray_pubsub.errors import ClusterError, SettingError, TableError
 from spark_bridge import worker_server
 from spark_bridge.arrow_portions import BYTES_AT_MOST, LEAST_ROWS, MATCHES_AT_MOST, Portions, by_halves
-from spark_bridge.deliverable_rows import beyond_calendar, in_utc, not_utf8
 from spark_bridge.delivery_source import _json
 from spark_bridge.local_spark import check_java
 from spark_bridge.matching_worker import BYTES_PER_YIELD, ROWS_PER_YIELD, spans

@@ -90,3 +90,28 @@ def test_what_is_refused() -> None:
         with pytest.raises(SettingError):
             prepare([{"x": 1}], None, request)  # type: ignore[arg-type]
     assert len(prepare(pd.Series([1, 2]), None, "request").errors) == 2
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "date"])
+@pytest.mark.parametrize("form", ["table", "batch", "chunks"])
+def test_moments_that_no_mailbox_can_hold_are_bad_events_if_they_are_to_be_delivered(unit: str, form: str) -> None:
+    kind = pa.date32() if unit == "date" else pa.timestamp(unit)
+    far = {"s": 10**12, "ms": 10**15, "us": 10**18, "date": 10**8}[unit]
+    columns = {"x": [1, None, 3, 4], "when": pa.array([0, far, None, -far], kind)}
+    events: Any = pa.record_batch(columns) if form == "batch" else pa.table(columns)
+    if form == "chunks":
+        events = pa.concat_tables([events.slice(0, 1), events.slice(1)])
+    found = prepare(events, None, "r")
+    assert found.positions is not None and found.positions.tolist() == [0, 2]
+    assert (found.batch.size, len(found)) == (2, 4)
+    assert [(error.position, error.attribute) for error in found.errors] == [(1, "when"), (3, "when")]
+    contents = found.contents_of(np.array([0, 2]))
+    assert contents is not None and [unpack_event(each)["x"] for each in contents if each is not None] == [1, 3]
+    assert prepare(events, None, "r", contents=False).positions is None
+
+
+def test_moments_of_a_zone_that_python_does_not_know_are_delivered_by_utc() -> None:
+    found = prepare(pa.table({"when": pa.array([0, 1], pa.timestamp("s", "GMT-04:00"))}), None, "r")
+    contents = found.contents_of(np.arange(2))
+    assert contents is not None and contents[1] is not None
+    assert unpack_event(contents[1]) == {"when": datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.UTC)}

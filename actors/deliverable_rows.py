@@ -1,5 +1,6 @@
-"""Which rows of a batch can be put into a mailbox. Spark's types hold a little more than what is unpacked there as Python's: years beyond
-9999 and before 1, strings that are not UTF-8, zones of which only Java has heard. Events are matched whatever of it they have."""
+"""Which rows of a batch can be put into a mailbox. Types of Arrow and of Spark hold a little more than those of Python, as which they are
+unpacked there: years beyond 9999 and before 1, strings that are not UTF-8, zones of which only Java has heard. Events are matched whatever
+of it they have."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["beyond_calendar", "in_utc", "moments_beyond_calendar", "not_utf8"]
+__all__ = ["beyond_calendar", "in_known_zones", "in_utc", "moments_beyond_calendar", "not_utf8"]
 
 DAY = datetime.timedelta(days=1)
 FIRST_DAY = (datetime.date.min - datetime.date(1970, 1, 1)) // DAY
 LAST_DAY = (datetime.date.max - datetime.date(1970, 1, 1)) // DAY
-MICROSECONDS = 86_400_000_000
+A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 def in_utc(batch: Any) -> Any:
@@ -28,6 +29,11 @@ def in_utc(batch: Any) -> Any:
         for column, field in zip(batch.columns, fields, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def in_known_zones(batch: Any) -> Any:
+    """The batch itself; or, if it has a zone that Python does not know, the same moments by UTC."""
+    return batch if all(map(_zones_known, batch.schema.types)) else in_utc(batch)
 
 
 def beyond_calendar(batch: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
@@ -66,6 +72,17 @@ def _utc(kind: Any) -> Any:
     return kind
 
 
+def _zones_known(kind: Any) -> bool:
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        try:
+            pa.lib.string_to_tzinfo(kind.tz)
+        except Exception:  # of several kinds, by the package that would have to know it
+            return False
+    if pa.types.is_map(kind):
+        return _zones_known(kind.item_type)
+    return not pa.types.is_struct(kind) or all(_zones_known(field.type) for field in kind)
+
+
 def _has_moments(kind: Any) -> bool:
     if pa.types.is_map(kind):
         return _has_moments(kind.item_type)
@@ -86,14 +103,19 @@ def _beyond(array: Any) -> NDArray[np.bool_]:
             beyond |= _beyond(pc.struct_field(array, number))
     elif pa.types.is_date32(kind):
         beyond = _outside(array.cast(pa.int32()), FIRST_DAY, LAST_DAY)
+    elif pa.types.is_date64(kind):
+        beyond = _outside(array.cast(pa.int64()), FIRST_DAY * A_DAY["ms"], (LAST_DAY + 1) * A_DAY["ms"] - 1)
     elif pa.types.is_timestamp(kind):
         beyond = moments_beyond_calendar(array)
     return beyond
 
 
 def moments_beyond_calendar(moments: Any) -> NDArray[np.bool_]:
-    """Of a column of timestamps, which in Spark are microseconds."""
-    return _outside(moments.cast(pa.int64()), FIRST_DAY * MICROSECONDS, (LAST_DAY + 1) * MICROSECONDS - 1)
+    """Of a column of timestamps."""
+    day = A_DAY[moments.type.unit]
+    if day == A_DAY["ns"]:
+        return np.zeros(len(moments), dtype=bool)  # 64 bits of them do not reach as far
+    return _outside(moments.cast(pa.int64()), FIRST_DAY * day, (LAST_DAY + 1) * day - 1)
 
 
 def _outside(numbers: Any, first: int, last: int) -> NDArray[np.bool_]:
