@@ -13,7 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ray_pubsub.errors import Rejection, UnknownSubscriptionError
+from ray_pubsub.errors import Rejection, UnknownSubscriptionError, counted
 from ray_pubsub.model.id_column import ids_of
 from ray_pubsub.model.match_batch import arrow_ids
 
@@ -155,13 +155,17 @@ class Backtest:
         return captured.get().rstrip()
 
     def __repr__(self) -> str:
-        return f"Backtest({len(self.ids):,} subscriptions, {self.rows:,} events, {int(self.counts.sum()):,} matches)"
+        return (
+            f"Backtest({counted(len(self.ids), 'subscription')}, {counted(self.rows, 'event')}, "
+            f"{counted(int(self.counts.sum()), 'match', 'matches')})"
+        )
 
     def _headline(self) -> Text:
         share = 100 * self.matched_rows / max(1, self.rows)
         bad = f", {self.bad_rows:,} bad" if self.bad_rows else ""
         return Text(
-            f"{self.rows:,} events{bad}; {self.matched_rows:,} ({share:.3g} %) match at least one of {len(self.ids):,} subscriptions"
+            f"{counted(self.rows, 'event')}{bad}; {self.matched_rows:,} ({share:.3g} %) match at least one of "
+            f"{counted(len(self.ids), 'subscription')}"
         )
 
     def _subscriptions(self) -> Table:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql import types as spark
 from pyspark.sql.window import Window
 
-from ray_pubsub.errors import SettingError, TableError
+from ray_pubsub.errors import SettingError, TableError, counted
 from spark_bridge.event_schema import find_column, without_lengths
 from spark_bridge.job_progress import job_progress
 from spark_bridge.loading_worker import ADDED, REJECTED, Loading, loading_function
@@ -39,7 +39,7 @@ class LoadReport:
     """Those that were not added: id, subscriber, expression, reason. Some of them, 100,000 at most, if there are very many."""
 
     def __str__(self) -> str:
-        return f"{self.added:,} subscriptions added, {self.rejections:,} rejected"
+        return f"{counted(self.added, 'subscription')} added, {self.rejections:,} rejected"
 
 
 def load_subscriptions(
