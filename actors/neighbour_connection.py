@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["LARGEST_QUESTION", "NeighbourAddress", "NeighbourConnection"]
+__all__ = ["LARGEST_QUESTION", "MOST_PARTS", "NeighbourAddress", "NeighbourConnection"]
 
 LARGEST_QUESTION = 1 << 28
 """Bytes. What is larger goes through Ray."""
@@ -38,9 +38,9 @@ class NeighbourConnection:
     was asked may still be answered, and be taken for the answer to the next question."""
 
     def __init__(self, own: socket.socket, seconds: float) -> None:
-        """`seconds`: how long a peer may take to send or to take some of a message, once begun."""
+        """`seconds`: how long a peer may take to send or to take some of a message, once begun. May be changed."""
         self._socket = own
-        self._seconds = seconds
+        self.seconds = seconds
         own.settimeout(seconds)
 
     @classmethod
@@ -64,24 +64,39 @@ class NeighbourConnection:
         answer_challenge(speaking, key)
 
     def send(self, first: bytes, *more: Any) -> None:
-        """`more`: parts that are taken from where they are, without a copy."""
-        self._socket.settimeout(self._seconds)
-        lengths = b"".join(LENGTH.pack(memoryview(part).nbytes) for part in more)
-        self._socket.sendall(HEAD.pack(len(more), len(first)) + lengths + first)
+        """`more`: parts that are taken from where they are, without a copy; each a string of bytes or a view of bytes."""
+        self._socket.settimeout(self.seconds)
+        lengths = b"".join(LENGTH.pack(len(part)) for part in more)
+        self._give(HEAD.pack(len(more), len(first)) + lengths + first)
         for part in more:
-            self._socket.sendall(part)
+            self._give(part)
+
+    def _give(self, part: bytes | memoryview) -> None:
+        """Step by step: socket.sendall would have the time of one step for the whole."""
+        given = self._socket.send(part)
+        if given < len(part):
+            left = memoryview(part)[given:]
+            while left:
+                left = left[self._socket.send(left) :]
 
     def receive(self, wait: float | None, largest: int | None = None) -> list[Any]:
         """The parts of the next message, if it begins within `wait` seconds; None: whenever that is."""
+        lengths = self.announced(wait)
+        if largest is not None and sum(lengths) > largest:
+            raise OSError(f"a message of {sum(lengths):,} bytes, where {largest:,} are allowed")
+        return self.parts(lengths)
+
+    def announced(self, wait: float | None) -> list[int]:
+        """The same, but only how long each part is; then come the `parts`."""
         self._socket.settimeout(None if wait is None else max(wait, 1e-3))
         head = self._socket.recv(HEAD.size)
-        self._socket.settimeout(max(self._seconds, wait or 0.0))
+        self._socket.settimeout(max(self.seconds, wait or 0.0))
         more, length = HEAD.unpack(head if len(head) == HEAD.size else self._rest(head, HEAD.size))
         if more > MOST_PARTS:
             raise OSError(f"a message of {more:,} parts")
-        lengths = [length, *(each for (each,) in LENGTH.iter_unpack(self._rest(b"", more * LENGTH.size)))]
-        if largest is not None and sum(lengths) > largest:
-            raise OSError(f"a message of {sum(lengths):,} bytes, where {largest:,} are allowed")
+        return [length, *(each for (each,) in LENGTH.iter_unpack(self._rest(b"", more * LENGTH.size)))]
+
+    def parts(self, lengths: list[int]) -> list[Any]:
         return [self._rest(b"", lengths[0]), *(self._column(each) for each in lengths[1:])]
 
     def _rest(self, begun: bytes, length: int) -> bytes:
@@ -94,6 +109,7 @@ class NeighbourConnection:
     def _column(self, length: int) -> Any:
         found = np.empty(length, np.uint8)  # not filled with zeros first
         self._fill(memoryview(found))  # type: ignore[arg-type]
+        found.flags.writeable = False  # as what comes through Ray
         return found
 
     def _fill(self, view: memoryview) -> None:
@@ -122,4 +138,4 @@ class _Speaking:
         self._connection.send(message)
 
     def recv_bytes(self, largest: int | None = None) -> bytes:
-        return bytes(self._connection.receive(self._connection._seconds, largest)[0])
+        return bytes(self._connection.receive(self._connection.seconds, largest)[0])

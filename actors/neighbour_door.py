@@ -23,7 +23,7 @@ from typing import Any
 from actors.neighbour_connection import LARGEST_QUESTION, NeighbourAddress, NeighbourConnection
 from actors.packing import unpacked_apart
 
-__all__ = ["NO_ANSWER", "SECONDS", "NeighbourDoor"]
+__all__ = ["NO_ANSWER", "NeighbourDoor"]
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +31,7 @@ NO_ANSWER = b""
 INSIDE = 512
 """Connections at a time; each has a thread."""
 SECONDS = 5.0
+TAKING = 60.0
 PAUSE = 0.1
 NAME = "door"
 LONGEST_PATH = 100
@@ -40,14 +41,24 @@ LONGEST_PATH = 100
 class NeighbourDoor:
     """Open from the beginning. `answer` gets the arguments of a question and gives the parts of the answer; several threads call it.
 
-    `seconds`: for each message of the proof, and for taking some of an answer. `folder`: where the socket is to be, if its path is short
-    enough. Raises OSError if there is no place for it anywhere.
+    `seconds`: for each message of the proof. `taking`: seconds in which who has asked must take some of the answer; it may first wait for
+    others, or be busy with an earlier one. Later it has to ask again. `most_bytes`: of all questions that are read or being answered; what
+    is larger alone is read alone. `folder`: where the socket is to be, if its path is short enough. Raises OSError if there is no place for
+    it anywhere.
     """
 
     def __init__(
-        self, answer: Callable[..., Sequence[Any]], node: str, folder: str | None = None, seconds: float = SECONDS
+        self,
+        answer: Callable[..., Sequence[Any]],
+        node: str,
+        folder: str | None = None,
+        seconds: float = SECONDS,
+        taking: float = TAKING,
+        most_bytes: int | None = None,
     ) -> None:
-        self._answer, self._seconds = answer, seconds
+        self._answer, self._seconds, self._taking = answer, seconds, taking
+        self._most_bytes, self._bytes = most_bytes, 0
+        self._process = os.getpid()
         self._folder = _private_folder(folder)
         self.address = NeighbourAddress(node, f"{self._folder}/{NAME}", secrets.token_bytes(32))
         self._lock = threading.Lock()
@@ -64,7 +75,9 @@ class NeighbourDoor:
         threading.Thread(target=self._let_in, name="neighbour-door", daemon=True).start()
 
     def close(self) -> None:
-        """Nobody is answered any more. May be called again."""
+        """Nobody is answered any more. May be called again; a process that was forked off leaves it open."""
+        if self._process != os.getpid():
+            return
         with self._lock:
             self._closed.set()
             inside = list(self._inside)
@@ -106,8 +119,11 @@ class NeighbourDoor:
         """The proof is here and not in `_let_in`: one who comes and says nothing keeps nobody else waiting."""
         try:
             connection.admit(self.address.key)
+            connection.seconds = self._taking
             while True:
-                connection.send(*self._answered(connection.receive(None, LARGEST_QUESTION)))
+                answer = self._answered_within(connection, connection.announced(None))
+                connection.send(*answer)
+                del answer  # while nobody asks, nothing is kept
         except EOFError:
             pass
         except AuthenticationError:
@@ -118,6 +134,20 @@ class NeighbourDoor:
             with self._lock:
                 self._inside.discard(connection)
             connection.close()
+
+    def _answered_within(self, connection: NeighbourConnection, lengths: list[int]) -> Sequence[Any]:
+        """If there is room for the question, of which nothing is read before. Through Ray it waits outside of this process."""
+        size = sum(lengths)
+        with self._lock:
+            most = LARGEST_QUESTION if self._most_bytes is None or not self._bytes else self._most_bytes - self._bytes
+            if size > min(most, LARGEST_QUESTION):
+                raise OSError(f"a question of {size:,} bytes, and no room for it")
+            self._bytes += size
+        try:
+            return self._answered(connection.parts(lengths))
+        finally:
+            with self._lock:
+                self._bytes -= size
 
     def _answered(self, question: Sequence[Any]) -> Sequence[Any]:
         try:

@@ -7,13 +7,14 @@ told apart. No publication waits until a link is made: that is done aside, while
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from actors.neighbour_connection import LARGEST_QUESTION, NeighbourAddress, NeighbourConnection
+from actors.neighbour_connection import LARGEST_QUESTION, MOST_PARTS, NeighbourAddress, NeighbourConnection
 from actors.neighbour_door import NO_ANSWER
 from actors.packing import packed, packed_apart
 
@@ -49,7 +50,8 @@ class NeighbourLinks:
     """Safe to use from several threads. `find` asks an actor for its address, through Ray; it may take long, and may raise anything. `who`
     they are, for the log; each has a number.
 
-    There are at most `most` links to one of them. `aside` does something in another thread.
+    There are at most `most` links to one of them. `aside` does something in another thread. A process that was forked off has none: it
+    would read what was answered to the other.
     """
 
     def __init__(
@@ -65,7 +67,9 @@ class NeighbourLinks:
         self._find, self._node, self._most, self._who = find, node, most, who
         self._aside = _in_a_thread if aside is None else aside
         self._patience, self._pause = patience, pause
-        self._lock = threading.Lock()
+        # One that may be taken again: garbage is collected at any time, and what nobody has any more is closed then.
+        self._lock = threading.RLock()
+        self._process = os.getpid()
         self._others: dict[int, LinksToOne] = {}
         self._closed = False
         self.answered = 0
@@ -79,17 +83,20 @@ class NeighbourLinks:
             return None
         asked = Asked(self, link, time.monotonic() + (self._patience if patience is None else patience))
         try:
-            message = [packed(question)] if patience is None else packed_apart(question)
-        except Exception:  # Ray packs what pickle cannot
-            message = None
-        if message is None or sum(memoryview(part).nbytes for part in message) > LARGEST_QUESTION:
-            asked.unasked()
-            return None
-        try:
+            try:
+                message = [packed(question)] if patience is None else packed_apart(question)
+            except Exception:  # Ray packs what pickle cannot
+                message = None
+            if message is None or not _fits(message):
+                asked.unasked()
+                return None
             link.connection.send(*message)
         except OSError as error:
-            asked.give_up(error)
+            asked.fail(error)
             return None
+        except BaseException:  # it was interrupted
+            asked.give_up()
+            raise
         return asked
 
     def forget(self, number: int) -> None:
@@ -103,6 +110,8 @@ class NeighbourLinks:
             link.connection.close()
 
     def close(self) -> None:
+        if not self.own():
+            return  # whoever has the lock may not be here
         with self._lock:
             self._closed = True
             others = list(self._others)
@@ -117,6 +126,8 @@ class NeighbourLinks:
 
     def _take(self, number: int) -> Link | None:
         """The one used last: the others may have been closed meanwhile. If there is none, one is made for the next time."""
+        if not self.own():
+            return None
         with self._lock:
             state = self._state(number)
             if state.idle:
@@ -162,15 +173,23 @@ class NeighbourLinks:
             state.links -= 1
         link.connection.close()
 
-    def _drop(self, link: Link, error: object) -> None:
-        logger.info("a link to %s %d failed: %r", self._who, link.number, error)
+    def _drop(self, link: Link) -> bool:
+        """Whether it led to where this one is now."""
         with self._lock:
             state = self._state(link.number)
             state.links -= 1
             current = state.address is link.address
         link.connection.close()
-        if current:
+        return current
+
+    def _failed(self, link: Link, error: object) -> None:
+        logger.info("a link to %s %d failed: %r", self._who, link.number, error)
+        if self._drop(link):
             self.forget(link.number)
+
+    def own(self) -> bool:
+        """Whether this process has made them."""
+        return self._process == os.getpid()
 
 
 class Asked:
@@ -183,14 +202,18 @@ class Asked:
     def answer(self, timeout: float) -> list[Any] | None:
         """The parts of the answer, if it comes within so many seconds and within this link's patience; else None."""
         link = self._link
-        assert link is not None
+        if link is None or not self._links.own():
+            return None
         try:
             found = link.connection.receive(min(timeout, self._until - time.monotonic()))
         except (OSError, EOFError) as error:
-            self.give_up(error)
+            self.fail(error)
             return None
+        except BaseException:  # it was interrupted, or there is no memory for it
+            self.give_up()
+            raise
         if found[0] == NO_ANSWER:
-            self.give_up("it had no answer")
+            self.fail("it had no answer")
             return None
         self._link = None
         self._links._give_back(link, answered=True)
@@ -202,11 +225,21 @@ class Asked:
         if link is not None:
             self._links._give_back(link, answered=False)
 
-    def give_up(self, reason: object = "nobody waits for it") -> None:
-        """An answer that comes yet is not taken. May be called when all is over."""
+    def give_up(self) -> None:
+        """Nobody waits for it: an answer that comes yet is not taken. May be called when all is over."""
         link, self._link = self._link, None
         if link is not None:
-            self._links._drop(link, reason)
+            self._links._drop(link)
+
+    def fail(self, reason: object) -> None:
+        """The same; and the other links to where it was asked are not trusted either."""
+        link, self._link = self._link, None
+        if link is not None:
+            self._links._failed(link, reason)
+
+
+def _fits(message: list[Any]) -> bool:
+    return len(message) <= MOST_PARTS and sum(memoryview(part).nbytes for part in message) <= LARGEST_QUESTION
 
 
 def _in_a_thread(task: Callable[[], None]) -> None:

@@ -3,15 +3,22 @@ numbers one string of bytes is quicker."""
 
 from __future__ import annotations
 
+import copyreg
 import io
 import pickle
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 __all__ = ["packed", "packed_apart", "unpacked", "unpacked_apart"]
+
+MUCH_UNSEEN = 2
+"""So many times as many bytes behind a table as are seen of it, and it travels as a copy."""
+MANY_PIECES = 8
+"""The same of a table in so many pieces, each of which has several columns of bytes."""
 
 
 def packed(answer: Any) -> bytes:
@@ -30,8 +37,11 @@ def unpacked(answer: bytes) -> Any:
 def packed_apart(answer: Any) -> list[Any]:
     """Without a copy of the arrays in it: they follow, each as it is."""
     columns: list[pickle.PickleBuffer] = []
-    head = pickle.dumps(answer, 5, buffer_callback=columns.append)
-    return [head, *(column.raw() for column in columns)]
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, 5, buffer_callback=columns.append)
+    pickler.dispatch_table = _APART
+    pickler.dump(answer)
+    return [buffer.getvalue(), *(column.raw() for column in columns)]
 
 
 def unpacked_apart(parts: Sequence[Any]) -> Any:
@@ -45,4 +55,22 @@ def _array(array: NDArray[Any]) -> Any:
     return np.frombuffer, (array.tobytes(), array.dtype.str)
 
 
-_SHORTLY: dict[type, Any] = {np.ndarray: _array}
+def _rows(table: Any) -> Any:
+    """Arrow would send all that a table was cut from, with every portion of it."""
+    several = isinstance(table, pa.Table)
+    in_pieces = several and any(column.num_chunks >= MANY_PIECES for column in table.columns)
+    if not in_pieces and table.get_total_buffer_size() <= MUCH_UNSEEN * table.nbytes:
+        return table.__reduce_ex__(5)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write(table)
+    return _whole_rows, (sink.getvalue(), several)
+
+
+def _whole_rows(written: Any, several: bool) -> Any:
+    reader = pa.ipc.open_stream(written)
+    return reader.read_all() if several else reader.read_next_batch()
+
+
+_SHORTLY: dict[Any, Any] = {**copyreg.dispatch_table, np.ndarray: _array}
+_APART: dict[Any, Any] = {**copyreg.dispatch_table, pa.Table: _rows, pa.RecordBatch: _rows}

@@ -67,9 +67,13 @@ class Publisher:
         self._neighbours = NeighbourLinks(partial(_neighbour, self._coordinators), node, MOST_LINKS, "coordinator")
         weakref.finalize(self, self._neighbours.close)
 
+    def __reduce__(self) -> Any:
+        """In another process it has links of its own."""
+        return Publisher, (self._coordinators, self._timeout)
+
     def close(self, handle: Any) -> None:
         """What still asks here (a stream under way, a result that looks for names) is told so by this handle."""
-        self._coordinators[:] = [handle]
+        self._coordinators[:] = [handle] * len(self._coordinators)
         self._neighbours.close()
 
     def publish(
@@ -134,6 +138,7 @@ class Publisher:
     def _collect(self, sent: Sent, deliver: bool, patience: Deadline) -> PublishResult:
         """Sent again under the same name if the coordinator has died meanwhile; and if it is overloaded, as long as there is patience."""
         pause = PAUSE
+        late = not sent.deadline  # nobody has looked for the result meanwhile, and a link keeps it for a while only
         while True:
             try:
                 if not isinstance(sent.reference, Asked):
@@ -141,9 +146,10 @@ class Publisher:
                 parts = sent.reference.answer(sent.deadline.left)
                 if parts is not None:
                     return self._complete(unpacked_apart(parts))
-                if not sent.deadline:
-                    raise UnavailableError("the coordinator", f"did not answer within {sent.deadline.seconds:.3g} s")
-                sent = self._call(sent.portion, deliver, sent.deadline)
+                deadline, late = Deadline(sent.deadline.seconds) if late else sent.deadline, False
+                if not deadline:
+                    raise UnavailableError("the coordinator", f"did not answer within {deadline.seconds:.3g} s")
+                sent = self._call(sent.portion, deliver, deadline)
             except UnavailableError as error:
                 if error.gone or sent.deadline.left <= pause:
                     raise
@@ -201,14 +207,14 @@ class Publisher:
         else:
             question = (_few(portion, deliver, deadline),)
         asked = self._neighbours.ask(number, *question, patience=deadline.left)
-        return self._call(portion, deliver, deadline) if asked is None else Sent(portion, asked, deadline)
+        return self._call(portion, deliver, deadline, number) if asked is None else Sent(portion, asked, deadline)
 
-    def _call(self, portion: Portion, deliver: bool, deadline: Deadline) -> Sent:
-        coordinator = self._coordinators[next(self._turn) % len(self._coordinators)]
+    def _call(self, portion: Portion, deliver: bool, deadline: Deadline, number: int | None = None) -> Sent:
+        """To this coordinator, or to the next one in turn."""
+        coordinator = self._coordinators[next(self._turn) % len(self._coordinators) if number is None else number]
         if isinstance(portion.events, PublishedEvents):
-            publish = (
-                coordinator.publish_prepared
-            )  # raises if this is closed: Ray would start a cluster to put something in
+            # Raises if this is closed: Ray would start a cluster to put something in.
+            publish = coordinator.publish_prepared
             events, stored = portion.events, None
             if len(events) > SMALL:
                 events, stored = replace(events, batch=None), Stored(ray.put(events.batch))  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ from actors.mailbox_host import MOST_WAITING, MailboxHost
 from actors.messages import ShardReply
 from actors.metrics import ActorMetrics, numbers_of_mailboxes, numbers_of_stats
 from actors.neighbour_connection import NeighbourAddress
-from actors.neighbour_door import SECONDS, NeighbourDoor
+from actors.neighbour_door import NeighbourDoor
 from actors.neighbour_links import PATIENCE, Asked, NeighbourLinks
 from actors.packing import unpacked, unpacked_apart
 from actors.ray_internals import sockets_folder
@@ -40,8 +40,8 @@ logger = logging.getLogger(__name__)
 
 POLL_THREADS = MOST_WAITING + 16
 ALIVE_PATIENCE = 5.0
-TAKING_RESULTS = 60.0
-"""Seconds in which a publisher that has several batches under way must take some of a result. Later it has to ask again."""
+WAITING_TOO = 2
+"""So many times what a coordinator works on at once may have come by links: some of it waits."""
 
 
 class RayShards:
@@ -93,10 +93,12 @@ class RayShards:
             return None
         shard, _, lineage, *_ = question
         reply: ShardReply = unpacked_apart(answer)
-        if reply.epoch < self._epochs.get((lineage, shard), 0):
+        known = self._epochs.get((lineage, shard), 0)
+        if reply.epoch < known:
             self._neighbours.forget(shard)
             return None
-        self._epochs[lineage, shard] = reply.epoch
+        if reply.epoch > known:  # else another thread may know of a newer one by now
+            self._epochs[lineage, shard] = reply.epoch
         return reply
 
     def _call(self, shard: int, events: Any, *rest: Any) -> tuple[Any, Any]:
@@ -162,9 +164,9 @@ class WithDoor:
 
     _door: NeighbourDoor | None = None
 
-    def _open_door(self, answering: Callable[..., Sequence[Any]], seconds: float = SECONDS) -> None:
+    def _open_door(self, answering: Callable[..., Sequence[Any]], most_bytes: int | None = None) -> None:
         try:
-            self._door = NeighbourDoor(answering, _node(), sockets_folder(), seconds)
+            self._door = NeighbourDoor(answering, _node(), sockets_folder(), most_bytes=most_bytes)
             atexit.register(self._door.close)
         except OSError as error:
             logger.warning("who is on this node asks through Ray, as others do: %s", error)
@@ -213,7 +215,7 @@ class CoordinatorActor(Coordinator, WithDoor):
         registry, mailboxes = RegistryLink(links, settings.timeout), RayMailboxes(links, settings.timeout)
         super().__init__(number, settings, registry, RayShards(links, settings.in_flight), mailboxes)
         _follow_coordinator(server, self)
-        self._open_door(self.publish_for_neighbour, TAKING_RESULTS)
+        self._open_door(self.publish_for_neighbour, WAITING_TOO * settings.in_flight_bytes)
 
 
 class CoordinatorWithMailboxes(Coordinator, MailboxHost, WithDoor):
@@ -227,7 +229,7 @@ class CoordinatorWithMailboxes(Coordinator, MailboxHost, WithDoor):
         Coordinator.__init__(self, number, settings, registry, shards, self)
         _follow_coordinator(server, self)
         _follow_mailboxes(server, self)
-        self._open_door(self.publish_for_neighbour, TAKING_RESULTS)
+        self._open_door(self.publish_for_neighbour, WAITING_TOO * settings.in_flight_bytes)
 
 
 def create_registry(server: str, data_dir: str | None, given: Mapping[str, Any], starter: str, node: str | None) -> Any:

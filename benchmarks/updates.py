@@ -28,7 +28,8 @@ from ray_pubsub.workloads import dense
 CHANGES_A_SECOND = 10_000
 TOGETHER = 50
 """Adds, and as many removes, that come as one change each where changes come in groups: every 10 ms."""
-SINGLES = 50_000
+SINGLES = 200_000
+"""So many that every size of merge is among those they cause."""
 TEXTS = 200_000
 console = Console(width=120)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import socket
 import threading
@@ -133,6 +134,7 @@ def test_many_threads_get_their_own_answers_over_no_more_links_than_allowed() ->
             assert found in (None, echo(number))
             return found is not None
 
+        assert not ask(0)  # there is a link now: else all might have asked before one was made
         with ThreadPoolExecutor(16) as pool:
             answered = sum(pool.map(ask, range(2000)))
         assert links.answered == answered > 0
@@ -162,6 +164,8 @@ def test_what_cannot_be_packed_or_is_too_large_is_not_for_a_link(monkeypatch: py
         assert links.ask(0, lambda: None) is None
         assert links.ask(0, b"x" * 1001) is None
         assert links.ask(0, np.zeros(1001, np.uint8), patience=TIMEOUT) is None
+        monkeypatch.setattr(neighbour_links, "MOST_PARTS", 3)
+        assert links.ask(0, [np.zeros(1) for _ in range(3)], patience=TIMEOUT) is None
         assert answer(links, 1) == echo(1)  # the link is as good as before
 
 
@@ -227,6 +231,64 @@ def test_a_question_nobody_waits_for_takes_its_link_with_it() -> None:
         asked.give_up()
         assert links.ask(0, 2) is None
         assert answer(links, 3) == echo(3)
+
+
+def test_a_question_nobody_waits_for_leaves_other_links_as_they_are() -> None:
+    with door() as opened, linked(find := Finding(opened.address)) as links:
+        assert links.ask(0, 1) is None
+        first = links.ask(0, 1)
+        assert links.ask(0, 2) is None
+        assert answer(links, 3) == echo(3)
+        assert first is not None
+        first.give_up()
+        assert answer(links, 4) == echo(4)
+        assert find.asked == 1
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_who_is_interrupted_gives_the_link_up(monkeypatch: pytest.MonkeyPatch, error: type[BaseException]) -> None:
+    def interrupted(*_: Any) -> None:
+        raise error
+
+    with door() as opened, linked(Finding(opened.address), most=1) as links:
+        assert links.ask(0, 1) is None
+        asked = links.ask(0, 1)
+        assert asked is not None
+        with monkeypatch.context() as patched:
+            patched.setattr(NeighbourConnection, "receive", interrupted)
+            with pytest.raises(error):
+                asked.answer(TIMEOUT)
+        assert asked.answer(TIMEOUT) is None
+        assert links.ask(0, 2) is None  # of one that is allowed, one is made
+        with monkeypatch.context() as patched:
+            patched.setattr(NeighbourConnection, "send", interrupted)
+            with pytest.raises(error):
+                links.ask(0, 3)
+        assert links.ask(0, 4) is None
+        assert answer(links, 5) == echo(5)
+
+
+def test_a_process_that_was_forked_off_reads_no_answers_of_its_parent() -> None:
+    with door() as opened, linked(Finding(opened.address)) as links:
+        assert links.ask(0, 1) is None
+        assert answer(links, 1) == echo(1)
+        asked = links.ask(0, 2)
+        assert asked is not None and links.ask(0, 3) is None
+        child = os.fork()
+        if child == 0:
+            wrong = 1
+            try:
+                found = [asked.answer(TIMEOUT), links.ask(0, 4), links.ask(0, 5)]
+                asked.give_up()
+                links.close()
+                opened.close()
+                wrong = int(found != [None] * 3)
+            finally:
+                os._exit(wrong)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert the_part(asked.answer(TIMEOUT)) == echo(2)
+        assert [answer(links, number) for number in range(6, 10)] == [echo(number) for number in range(6, 10)]
+        assert Path(opened.address.path).exists()
 
 
 def test_links_in_use_when_their_shard_is_forgotten_are_not_used_again() -> None:
@@ -364,6 +426,74 @@ def test_a_message_may_come_in_pieces() -> None:
     with pytest.raises(EOFError):
         connection.receive(TIMEOUT)
     connection.close()
+
+
+def test_questions_for_which_there_is_no_room_are_not_read() -> None:
+    began, go_on = threading.Event(), threading.Event()
+
+    def slow(question: bytes) -> list[bytes]:
+        if question.startswith(b"slow"):
+            began.set()
+            assert go_on.wait(TIMEOUT)
+        return [question[:4]]
+
+    opened = NeighbourDoor(slow, "here", most_bytes=5000)
+    with linked(Finding(opened.address)) as links:
+        assert links.ask(0, b"") is None
+        assert answer(links, b"long" * 4000) == b"long"  # alone
+        first = links.ask(0, b"slow" * 1000)
+        assert first is not None and began.wait(TIMEOUT)
+        assert links.ask(0, b"") is None
+        assert answer(links, b"more" * 1000) is None
+        assert links.ask(0, b"") is None
+        assert answer(links, b"some" * 100) == b"some"
+        go_on.set()
+        assert the_part(first.answer(TIMEOUT)) == b"slow"
+        assert answer(links, b"more" * 1000) == b"more"
+    assert opened._bytes == 0
+    opened.close()
+
+
+class SlowTaker:
+    """A socket whose other side takes a byte at a time."""
+
+    def __init__(self) -> None:
+        self.taken = bytearray()
+
+    def settimeout(self, seconds: float | None) -> None:
+        pass
+
+    def send(self, message: Any) -> int:
+        self.taken += bytes(message[:1])
+        return 1
+
+
+def test_time_is_counted_anew_with_every_piece_that_is_taken() -> None:
+    slow: Any = SlowTaker()
+    NeighbourConnection(slow, 1.0).send(b"hello", memoryview(b""), memoryview(b"you"))
+    assert slow.taken == HEAD.pack(2, 5) + LENGTH.pack(0) + LENGTH.pack(3) + b"hello" + b"you"
+
+
+def test_there_is_little_time_for_the_proof_and_much_for_taking_answers() -> None:
+    opened = NeighbourDoor(lambda *question: [echo(*question)], "here", seconds=TIMEOUT, taking=2 * TIMEOUT)
+    with linked(Finding(opened.address)) as links:
+        assert links.ask(0, 1) is None
+        assert answer(links, 1) == echo(1)
+        assert [each.seconds for each in opened._inside] == [2 * TIMEOUT]
+    opened.close()
+
+
+def test_what_came_by_a_link_cannot_be_written_to() -> None:
+    opened = NeighbourDoor(lambda *question: packed_apart(question), "here")
+    with linked(Finding(opened.address)) as links:
+        assert links.ask(0, 1) is None
+        asked = links.ask(0, np.arange(5), patience=TIMEOUT)
+        assert asked is not None
+        parts = asked.answer(TIMEOUT)
+        assert parts is not None
+        (found,) = unpacked_apart(parts)
+        assert found.tolist() == [0, 1, 2, 3, 4] and not found.flags.writeable
+    opened.close()
 
 
 def test_the_socket_is_this_users_alone_and_goes_with_its_door(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from actors.messages import ShardReply
-from actors.packing import packed, unpacked
+from actors.packing import packed, packed_apart, unpacked, unpacked_apart
 from actors.publish_result import Delivered, PublishResult
 from ray_pubsub.errors import EventError, FencedError
 from ray_pubsub.sharding.merging import ShardMatches
@@ -35,6 +35,45 @@ def test_arrays(array: Any) -> None:
     found = unpacked(packed(array))
     assert found.dtype == array.dtype and found.shape == array.shape
     assert found.tolist() == array.tolist()
+
+
+def bytes_of(parts: list[Any]) -> int:
+    return sum(memoryview(part).nbytes for part in parts)
+
+
+TABLE = pa.table(
+    {
+        "number": np.arange(100_000),
+        "text": [None if number % 7 == 0 else f"x{number}" for number in range(100_000)],
+        "kind": pa.array([f"kind {number % 3}" for number in range(100_000)]).dictionary_encode(),
+        "list": [[number] * (number % 3) for number in range(100_000)],
+    }
+)
+
+
+@pytest.mark.parametrize("start", [0, 50_001, 99_990])
+@pytest.mark.parametrize("whole", [TABLE, TABLE.to_batches()[0], pa.concat_tables([TABLE, TABLE])])
+def test_a_portion_of_a_table_travels_without_the_rest(whole: Any, start: int) -> None:
+    portion = whole.slice(start, 1000)
+    parts = packed_apart(portion)
+    assert bytes_of(parts) < bytes_of(packed_apart(whole)) / 20
+    found = unpacked_apart(parts)
+    assert type(found) is type(portion) and found.equals(portion) and found.schema == portion.schema
+
+
+def test_a_table_of_many_pieces_has_few_parts() -> None:
+    scattered = pa.concat_tables([TABLE.slice(start, 1) for start in range(0, 100_000, 200)])
+    parts = packed_apart(scattered)
+    assert len(parts) < 10 and bytes_of(parts) < 1_000_000
+    assert unpacked_apart(parts).equals(scattered)
+
+
+def test_a_whole_table_travels_as_it_is() -> None:
+    parts = packed_apart(TABLE)
+    assert len(parts) > TABLE.num_columns
+    assert unpacked_apart(parts).equals(TABLE)
+    for nothing in (TABLE.slice(0, 0), TABLE.schema.empty_table(), pa.table({})):
+        assert unpacked_apart(packed_apart(nothing)).equals(nothing)
 
 
 def test_events_and_errors() -> None:
