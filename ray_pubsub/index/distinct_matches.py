@@ -1,4 +1,4 @@
-"""The matches of a batch with each matched subscription named once, for passing on: four bytes a match, and whatever is known of
+"""The matches of a batch with each matched subscription named once, for passing on: two or four bytes a match, and whatever is known of
 a subscription looked up and sent once, however many events of the batch match it."""
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ class DistinctMatches(NamedTuple):
     """Event number i matches `ids[places[offsets[i]:offsets[i + 1]]]`. Where matches are few, an id may stand there several times."""
 
     offsets: NDArray[np.int64]
-    places: NDArray[np.int32]
+    places: NDArray[Any]
+    """Of 16 or 32 bits."""
     ids: NDArray[Any]
     times: NDArray[np.int32]
     """Per id, how many matches it has."""
 
 
-def distinct_slots(
-    slots: NDArray[np.int64], end: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]]:
+def distinct_slots(slots: NDArray[np.int64], end: int) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int32]]:
     """Per match its place among the distinct slots; those slots; how often each occurs. Slots are below `end`."""
     if len(slots) * MANY < end:
         return np.arange(len(slots), dtype=np.int32), slots, np.ones(len(slots), np.int32)
@@ -37,4 +36,5 @@ def distinct_slots(
     firsts = firsts[: mark_slots(slots, marks, places, firsts)]
     times = np.zeros(len(firsts), np.int32)
     count_places(places, times)
-    return places, slots[firsts], times
+    narrow = places.astype(np.uint16) if len(firsts) <= 2**16 else places
+    return narrow, slots[firsts], times

@@ -27,7 +27,7 @@ class ShardMatches:
     Ids are a numpy column, or an Arrow one of strings (`packed_ids`)."""
 
     offsets: NDArray[np.int64]
-    places: NDArray[np.int32]
+    places: NDArray[Any]
     ids: Any
     subscribers: NDArray[np.int32]
     numbers: NDArray[np.int64] | None = None
@@ -52,7 +52,8 @@ class ShardMatches:
     @property
     def match_subscribers(self) -> NDArray[np.int32]:
         """Per match, the subscriber's code."""
-        return self.subscribers[self.places]
+        found: NDArray[np.int32] = self.subscribers[self.places]
+        return found
 
     @classmethod
     def each(
@@ -112,7 +113,7 @@ def chained(batches: Sequence[ShardMatches]) -> ShardMatches:
 def _joined(parts: Sequence[ShardMatches]) -> ShardMatches:
     """Their subscriptions one after the other, and their matches so too; the offsets mean nothing."""
     before = np.cumsum([0, *(len(part.subscribers) for part in parts)]).tolist()
-    places = [part.places + np.int32(first) for part, first in zip(parts, before, strict=False)]
+    places = [part.places.astype(np.int32) + np.int32(first) for part, first in zip(parts, before, strict=False)]
     numbers = [part.numbers for part in parts if part.numbers is not None]
     return ShardMatches(
         np.zeros(1, np.int64),
