@@ -32,7 +32,7 @@ types: $(STAMP)
 	@$(BIN)/mypy
 
 unit: $(STAMP)
-	@$(BIN)/pytest -n 2 --dist loadgroup
+	@$(BIN)/pytest -n 3 --dist loadgroup --durations=25
 
 bench: $(STAMP)  ## benchmarks: every figure next to a correctness check in the same run
 	@$(BIN)/python -m benchmarks

@@ -141,7 +141,7 @@ def test_bad_events() -> None:
     assert [error.position for error in found.errors] == [1]
     assert (len(found), found[0], list(found)[3]) == (4, "high", "high")
     assert found.counts() == {"low": 2, "normal": 0, "high": 2, "critical": 0}
-    assert repr(found) == "PriorityBatch(low: 2, normal: 0, high: 2, critical: 0, 1 bad events)"
+    assert repr(found) == "PriorityBatch(low: 2, normal: 0, high: 2, critical: 0, 1 bad event)"
     assert rules.levels_of([]).to_list() == []
     assert rules.levels_of([{"x": 9, "id": "e"}], event_id="id").event_ids.tolist() == ["e"]
     with pytest.raises(EventError):
