@@ -32,7 +32,7 @@ types: $(STAMP)
 	@$(BIN)/mypy
 
 unit: $(STAMP)
-	@$(BIN)/pytest -n 3 --dist loadgroup --durations=25
+	@nice -n 19 $(BIN)/pytest -n 2 --dist loadgroup  # Ray's workers are as nice; else tests that only compute leave them nothing
 
 bench: $(STAMP)  ## benchmarks: every figure next to a correctness check in the same run
 	@$(BIN)/python -m benchmarks
