@@ -23,7 +23,7 @@ __all__ = ["DefaultSource"]
 
 class DefaultSource(DataSource):
     """Written to, events are published and delivered: `frame.writeStream.format("ray_pubsub")`, with the options server, address, event_id,
-    columns ("price, item.stock"), errors ("drop" or "fail"), batch_rows, under_way, timeout, patience (`spark_bridge.match_events`).
+    columns ("price, item.stock"), errors ("drop" or "fail"), batch_rows, max_in_flight, timeout, patience (`spark_bridge.match_events`).
 
     Read, a subscriber's deliveries: `spark.readStream.format("ray_pubsub").option("subscriber", "desk-7")`, with server, address, timeout
     and max_rows (of a micro-batch). What a query has written to its sink is acknowledged. One query reads a subscriber at a time.
@@ -34,28 +34,28 @@ class DefaultSource(DataSource):
         return "ray_pubsub"
 
     def schema(self) -> str:
-        from spark_bridge.delivery_source import SCHEMA
+        from spark_bridge.data_source.delivery_source import SCHEMA
 
         return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from spark_bridge.delivery_source import WaitingReader, check_schema
+        from spark_bridge.data_source.delivery_source import WaitingReader, check_schema
 
         check_schema(schema)
         return WaitingReader(self.options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        from spark_bridge.delivery_source import DeliveryReader, check_schema
+        from spark_bridge.data_source.delivery_source import DeliveryReader, check_schema
 
         check_schema(schema)
         return DeliveryReader(self.options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from spark_bridge.event_sink import BatchWriter
+        from spark_bridge.data_source.event_sink import BatchWriter
 
         return BatchWriter(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
-        from spark_bridge.event_sink import StreamWriter
+        from spark_bridge.data_source.event_sink import StreamWriter
 
         return StreamWriter(self.options, schema)

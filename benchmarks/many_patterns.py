@@ -1,23 +1,32 @@
 """Thousands of patterns on one attribute, one core: asked together and one by one, answers compared in the same run.
 
-python -m benchmarks many_patterns [--patterns 1,100,10000]
+python -m benchmarks many_patterns [--patterns 1,100,10000] [--texts 10,1000,10000,20000]
+
+The second table is the search for texts (`like '%text%'`) in log lines, in MB/s of one core, beside what else could do it: an automaton
+of the same texts, in the same run. Both must find the same.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import time
 from itertools import pairwise
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 import ray_pubsub
+from benchmarks.log_lines import log_lines, searched_texts, vocabulary
 from benchmarks.timing import measure
+from ray_pubsub.columns.literal_search import Literal
 from ray_pubsub.columns.pattern_set import PatternSet
+from ray_pubsub.columns.text_automaton import TextAutomaton
 from ray_pubsub.language.patterns import compile_regexp, like_regexp
 from ray_pubsub.language.tree import Like, Operand, Regexp
 from ray_pubsub.model.dict_events import from_dicts
+from ray_pubsub.model.text_column import TextColumn
 from ray_pubsub.model.values import Kind
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -58,7 +67,59 @@ def values(random_: random.Random, chosen: list[Like | Regexp]) -> list[str]:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks many_patterns", description=__doc__)
     parser.add_argument("--patterns", default="1,100,10000")
+    parser.add_argument("--texts", default="10,1000,10000,20000")
     options = parser.parse_args(arguments)
+    if options.patterns:
+        one_attribute([int(count) for count in options.patterns.split(",")])
+    if options.texts:
+        text_search([int(count) for count in options.texts.split(",")])
+
+
+def text_search(counts: list[int], size: int = 4_000_000) -> list[float]:
+    """Prints and returns the MB/s of PatternSet over distinct log lines of that size."""
+    random_ = random.Random(1)
+    words = vocabulary(random_)
+    lines = log_lines(random_, words, size)
+    column = TextColumn.encoded(lines)
+    rates = []
+    table = Table(title=f"Texts searched for in {size / 1e6:.0f} MB of log lines, one core", title_justify="left")
+    for name in ("texts", "MB/s", "noise", "automaton MB/s", "÷", "pairs", "build ms", "one line µs"):
+        table.add_column(name, justify="right")
+    for count in counts:
+        texts = searched_texts(random.Random(count), words, count)
+        together = PatternSet([Like("s", Operand(Kind.STRING, f"%{escaped(text)}%"), "!") for text in texts])
+        start = time.thread_time()
+        together.matches(column)
+        built = time.thread_time() - start
+        automaton = TextAutomaton([Literal(text) for text in texts])
+        offsets, numbers = together.matches(column)
+        found = np.column_stack([np.repeat(np.arange(len(lines)), np.diff(offsets)), numbers])
+        other = np.column_stack(automaton.find(column))
+        assert np.array_equal(found[np.lexsort(found.T)], other[np.lexsort(other.T)])
+        for place in random_.sample(range(len(lines)), 20):
+            in_line = [number for number, text in enumerate(texts) if text in lines[place]]
+            assert sorted(numbers[offsets[place] : offsets[place + 1]]) == in_line
+        clock = time.thread_time
+        several = measure(lambda together=together: together.matches(column), clock=clock)  # type: ignore[misc]
+        alone = measure(lambda automaton=automaton: automaton.find(column), 2, clock)  # type: ignore[misc]
+        one = measure(lambda together=together: [together.matches_of(line) for line in lines[:1000]], 5, clock)  # type: ignore[misc]
+        total = len(column.bytes.data)
+        rates.append(total / several.best / 1e6)
+        table.add_row(
+            f"{count:,}", f"{rates[-1]:,.0f}", f"{several.noise:.0%}", f"{total / alone.best / 1e6:,.0f}",
+            f"{alone.best / several.best:.1f}", f"{len(numbers):,}", f"{(built - several.best) * 1e3:.0f}",
+            f"{one.best / 1000 * 1e6:.1f}",
+        )  # fmt: skip
+    Console(width=140).print(table)
+    return rates
+
+
+def escaped(text: str) -> str:
+    return "".join(f"!{letter}" if letter in "!%_" else letter for letter in text)
+
+
+def one_attribute(counts: list[int]) -> None:
+    """The table of kinds of patterns."""
     table = Table(title=f"Patterns on one attribute, {VALUES} distinct strings, one core", title_justify="left")
     for column in (
         "patterns",
@@ -72,10 +133,11 @@ def main(arguments: list[str] | None = None) -> None:
     ):
         table.add_column(column, justify="right" if column else "left")
     for kind in ("like '%text'", "like '%text%'", "like 'a%b_c'", "regexp with a text", "regexp without"):
-        for count in map(int, options.patterns.split(",")):
+        for count in counts:
             random_ = random.Random(count)
             leaves = patterns(random_, kind, count)
             strings = values(random_, leaves)
+            texts_of = TextColumn(None, strings)
             texts = [
                 like_regexp(each.pattern.plain, None) if isinstance(each, Like) else each.pattern.plain
                 for each in leaves
@@ -86,7 +148,7 @@ def main(arguments: list[str] | None = None) -> None:
             ]  # kept here: the cache of programs is smaller than some of the lists
             asked = strings if count < 1000 else strings[:32]
             together = PatternSet(leaves)
-            offsets, numbers = together.matches(strings)
+            offsets, numbers = together.matches(texts_of)
             answers = [sorted(numbers[first:last].tolist()) for first, last in pairwise(offsets)]
 
             def one_by_one(asked: list[str] = asked, programs: list[object] = programs) -> list[list[int]]:
@@ -94,7 +156,7 @@ def main(arguments: list[str] | None = None) -> None:
 
             assert one_by_one() == answers[: len(asked)]
             alone = measure(one_by_one, 2).best / len(asked)
-            several = measure(lambda together=together, strings=strings: together.matches(strings))  # type: ignore[misc]
+            several = measure(lambda together=together, texts_of=texts_of: together.matches(texts_of))  # type: ignore[misc]
             index = ray_pubsub.MatchIndex()
             written = [each.pattern.plain.replace("'", "''") for each in leaves]
             word_ = "like" if kind.startswith("like") else "regexp"

@@ -21,10 +21,9 @@ from rich.table import Table
 
 import ray_pubsub
 from benchmarks.baselines import ColumnarScan, InvertedLists
-from ray_pubsub.engines.cost_model import MOST_DENSE_COLUMNS
-from ray_pubsub.engines.segments import KINDS
-from ray_pubsub.index.engine_choice import ENGINES
-from ray_pubsub.index.live import LiveIndex
+from ray_pubsub.engines.registry import ENGINES, build_of, engine_names
+from ray_pubsub.engines.selection.cost_formulas import MOST_DENSE_COLUMNS
+from ray_pubsub.index.segmented_index import SegmentedIndex
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.workloads import Workload, dense, partial, sparse
@@ -71,9 +70,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--engines", default="auto", help="comma-separated; 'all' is every engine but scan")
     parser.add_argument("--workloads", default="w1,w2,w3")
     options = parser.parse_args(arguments)
-    single = [name for name in (*KINDS, *ENGINES) if name not in ("auto", "scan")]
+    single = [name for name in ENGINES if name not in ("auto", "scan")]
     engines = ["auto", *dict.fromkeys(single)] if options.engines == "all" else options.engines.split(",")
-    makers = {"w1": dense, "w2": partial, "w3": sparse}
+    makers: dict[str, Callable[[int], Any]] = {"w1": dense, "w2": partial, "w3": sparse}
     for name in options.workloads.split(","):
         run(makers[name](QUICK if options.quick else options.subscriptions), engines)
 
@@ -134,10 +133,10 @@ def run(workload: Workload, engines: list[str]) -> None:
 
 def index_of(engine: str) -> ray_pubsub.MatchIndex:
     """An index of that engine; of a part of auto's, an index whose segments are all of that kind."""
-    if engine in ENGINES:
+    if engine in engine_names():
         return ray_pubsub.MatchIndex(engine=engine)
     index = ray_pubsub.MatchIndex()
-    index._books = index._books._replace(engine=LiveIndex(index.limits, KINDS[engine]))
+    index._books = index._books._replace(engine=SegmentedIndex(index.limits, build_of(engine, {})))
     return index
 
 

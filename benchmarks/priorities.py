@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import gc
 import time
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -31,67 +30,11 @@ from rich.table import Table
 import ray_pubsub
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
+from ray_pubsub.workloads import LEVELS, RULE_ATTRIBUTES, PriorityRuleSet, priority_events, priority_rules
 
-LEVELS = ["low", "normal", "high", "critical"]
-ATTRIBUTES, STEPS, RATE, BATCH = 5, 20, 0.01, 4096
+ATTRIBUTES, RATE, BATCH = RULE_ATTRIBUTES, 0.01, 4096
 MATCHING_RATES = (0.0, 0.25, 0.5, 0.75, 1.0)
 console = Console(width=130)
-
-
-@dataclass(slots=True)
-class Rules:
-    """Rule i covers the steps low[i] … high[i] - 1 of every attribute."""
-
-    level: Any
-    low: Any
-    high: Any
-    grid: Any
-    """Cell → the highest level that covers it."""
-
-    @property
-    def count(self) -> int:
-        return len(self.level)
-
-    def table(self) -> Any:
-        names = pa.array([f"a{number}" for number in range(ATTRIBUTES)])
-        every = np.tile(np.arange(ATTRIBUTES, dtype=np.int32), self.count)
-        return pa.table(
-            {
-                "id": np.repeat(np.arange(self.count), ATTRIBUTES),
-                "level": pa.DictionaryArray.from_arrays(np.repeat(self.level, ATTRIBUTES), pa.array(LEVELS)),
-                "attribute": pa.DictionaryArray.from_arrays(every, names),
-                "low": self.low.ravel().astype(np.float64),
-                "high": self.high.ravel().astype(np.float64),
-                "high_closed": np.zeros(self.count * ATTRIBUTES, dtype=bool),
-            }
-        )
-
-
-def make_rules(count: int, rng: np.random.Generator) -> Rules:
-    """Mostly single cells, one side in five two steps wide: a million of them leave room for events that match nothing."""
-    low = rng.integers(0, STEPS - 1, (count, ATTRIBUTES)).astype(np.int32)
-    high = low + 1 + (rng.random((count, ATTRIBUTES)) < 0.2)
-    level = rng.integers(1, len(LEVELS), count).astype(np.int32)
-    grid = np.zeros((STEPS,) * ATTRIBUTES, dtype=np.uint8)
-    for corner in range(1 << ATTRIBUTES):
-        step = np.array([(corner >> axis) & 1 for axis in range(ATTRIBUTES)])
-        inside = (low + step < high).all(axis=1)
-        np.maximum.at(grid, tuple((low[inside] + step).T), level[inside].astype(np.uint8))
-    return Rules(level, low, high, grid)
-
-
-def make_events(rules: Rules, count: int, rate: float, zipf: bool, rng: np.random.Generator) -> Any:
-    """Values of events, multiples of 1/1024, so that 32-bit floats hold them exactly."""
-    weights = 1 / np.arange(1, STEPS + 1) if zipf else np.ones(STEPS)
-    order = rng.permutation(STEPS)
-    matching = rng.random(count) < rate
-    chosen = rng.zipf(1.2, count) % rules.count if zipf else rng.integers(0, rules.count, count)
-    steps = rng.integers(rules.low[chosen], rules.high[chosen])
-    left = np.flatnonzero(~matching)
-    while len(left):
-        steps[left] = order[rng.choice(STEPS, (len(left), ATTRIBUTES), p=weights / weights.sum())]
-        left = left[rules.grid[tuple(steps[left].T)] > 0]
-    return steps + rng.integers(0, 1024, steps.shape) / 1024
 
 
 def batches_of(values: Any) -> list[EventBatch]:
@@ -137,7 +80,7 @@ def _scan(low, high, level, values, out):
 class Scan:
     """SF: rules in columns, highest level first."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: PriorityRuleSet) -> None:
         order = np.argsort(-rules.level, kind="stable")
         self.low = np.ascontiguousarray(rules.low[order].T.astype(np.float32))
         self.high = np.ascontiguousarray(rules.high[order].T.astype(np.float32))
@@ -181,10 +124,10 @@ def sizes_table(sizes: list[int], count: int) -> None:
     for column in ("rules", "filters s", "confirmed s", "signatures", "filter bits", "bytes/rule", "confirmed"):
         built.add_column(column, justify="right")
     everything: dict[tuple[int, str, float], tuple[float, float]] = {}
-    kept: dict[int, tuple[Rules, ray_pubsub.PriorityRules]] = {}
+    kept: dict[int, tuple[PriorityRuleSet, ray_pubsub.PriorityRules]] = {}
     for size in sizes:
         rng = np.random.default_rng(size)
-        rules = make_rules(size, rng)
+        rules = priority_rules(size, rng)
         filters, filters_s = build(rules, confirm=False)
         confirmed, confirmed_s = build(rules, confirm=True)
         scan = Scan(rules)
@@ -193,14 +136,14 @@ def sizes_table(sizes: list[int], count: int) -> None:
             f"{size:,}",
             f"{filters_s:.2f}",
             f"{confirmed_s:.2f}",
-            f"{stats['vectors'][0]['signatures']:,}",
-            f"{sum(each['bits'] for each in stats['filters'].values()):,}",
-            f"{sum(stats['bytes'].values()) / size:,.0f}",
-            f"{sum(confirmed.stats()['bytes'].values()) / size:,.0f}",
+            f"{stats.vectors[0].signatures:,}",
+            f"{sum(each.bits for each in stats.filters.values()):,}",
+            f"{sum(stats.bytes.values()) / size:,.0f}",
+            f"{sum(confirmed.stats().bytes.values()) / size:,.0f}",
         )
         for zipf in (False, True):
             for rate in MATCHING_RATES:
-                values = make_events(rules, count * BATCH, rate, zipf, rng)
+                values = priority_events(rules, count * BATCH, rate, zipf, rng)
                 batches = batches_of(values)
                 expected = rules.grid[tuple(values.astype(int).T)]
                 wrong = check(filters, confirmed, scan, batches, values, expected)
@@ -233,7 +176,9 @@ def sizes_table(sizes: list[int], count: int) -> None:
 
 
 def ratios_table(
-    few: tuple[Rules, ray_pubsub.PriorityRules], many: tuple[Rules, ray_pubsub.PriorityRules], count: int
+    few: tuple[PriorityRuleSet, ray_pubsub.PriorityRules],
+    many: tuple[PriorityRuleSet, ray_pubsub.PriorityRules],
+    count: int,
 ) -> None:
     """Many rules beside few, batch by batch in turns, so that whatever else the machine does disturbs both alike."""
     title = f"{many[0].count:,} rules ÷ {few[0].count:,} rules, SI, filters, in turns"
@@ -245,7 +190,8 @@ def ratios_table(
     for zipf in (False, True):
         for rate in MATCHING_RATES:
             sides = [
-                (each, batches_of(make_events(rules, count * BATCH, rate, zipf, rng))) for rules, each in (few, many)
+                (each, batches_of(priority_events(rules, count * BATCH, rate, zipf, rng)))
+                for rules, each in (few, many)
             ]
             times: tuple[list[float], list[float]] = ([], [])
             for _ in range(5):
@@ -269,7 +215,7 @@ def ratios_table(
     console.print(f"over all rows: ratio of medians {overall[0]:.2f}, of best {overall[1]:.2f}")
 
 
-def build(rules: Rules, *, confirm: bool) -> tuple[ray_pubsub.PriorityRules, float]:
+def build(rules: PriorityRuleSet, *, confirm: bool) -> tuple[ray_pubsub.PriorityRules, float]:
     found = ray_pubsub.PriorityRules(LEVELS, confirm=confirm, false_positive_rate=RATE, cache=0)
     table = rules.table()
     start = time.perf_counter()
@@ -297,7 +243,7 @@ def vectors_table(size: int, count: int) -> None:
         table.add_column(column, justify="right")
     for vectors in (1, 5, 31):
         rng = np.random.default_rng(vectors)
-        rules = make_rules(size, rng)
+        rules = priority_rules(size, rng)
         sets = [[place for place in range(ATTRIBUTES) if (31 - number) >> place & 1] for number in range(vectors)]
         rows = rules.table()
         low = rules.low.ravel() + 0.5
@@ -309,18 +255,18 @@ def vectors_table(size: int, count: int) -> None:
         for zipf, cache in ((False, 0), (True, 1 << 16)):
             found = ray_pubsub.PriorityRules(LEVELS, confirm=False, cache=cache)
             found.add_predicates(rows.filter(pa.array(used.ravel())))
-            full = Rules(rules.level, rules.low, rules.high, np.zeros_like(rules.grid))
-            batches = batches_of(make_events(full, count * BATCH, 0.5, zipf, rng))
+            full = PriorityRuleSet(rules.level, rules.low, rules.high, np.zeros_like(rules.grid))
+            batches = batches_of(priority_events(full, count * BATCH, 0.5, zipf, rng))
             assert found.measure(batches[0]).missed == 0
             found.levels_of(batches[0])
             times.append(microseconds(found.levels_of, batches, 3)[0])
         stats = found.stats()
         table.add_row(
-            f"{len(stats['vectors'])}",
-            f"{stats['lookups_per_event']}",
+            f"{len(stats.vectors)}",
+            f"{stats.lookups_per_event}",
             f"{times[0]:.3f}",
             f"{times[1]:.3f}",
-            f"{stats['cache']['hit_rate']:.0%}",
+            f"{stats.cache.hit_rate:.0%}",
         )
     console.print(table)
 
@@ -340,8 +286,8 @@ def rates_table(size: int) -> None:
     ):
         table.add_column(column, justify="right")
     rng = np.random.default_rng(3)
-    rules = make_rules(size, rng)
-    values = make_events(rules, 10 * BATCH, 0.3, False, rng)
+    rules = priority_rules(size, rng)
+    values = priority_events(rules, 10 * BATCH, 0.3, False, rng)
     columns = pa.table({f"a{place}": np.ascontiguousarray(values[:, place]) for place in range(ATTRIBUTES)})
     expected = rules.grid[tuple(values.astype(int).T)]
     for rate in (0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5):
@@ -350,7 +296,7 @@ def rates_table(size: int) -> None:
         measured = found.measure(columns)
         assert measured.missed == 0
         assert measured.matched == int((expected > 0).sum())
-        theory = found.stats()["false_positive_rate"]["expected_of_filters"]
+        theory = found.stats().expected_rate
         table.add_row(
             f"{rate}",
             f"{measured.matched:,}",
@@ -370,8 +316,8 @@ def single_table(size: int) -> None:
     for column in ("", "SI, filters", "SI, confirmed"):
         table.add_column(column, justify="left" if not column else "right")
     rng = np.random.default_rng(5)
-    rules = make_rules(size, rng)
-    values = make_events(rules, 400, 0.5, False, rng)
+    rules = priority_rules(size, rng)
+    values = priority_events(rules, 400, 0.5, False, rng)
     expected = rules.grid[tuple(values.astype(int).T)]
     dicts = [{f"a{place}": value for place, value in enumerate(row)} for row in values.tolist()]
     texts = [
@@ -384,7 +330,7 @@ def single_table(size: int) -> None:
         found.add("first", "high", texts[0])
         answers = [LEVELS.index(found.priority(event)) for event in dicts]
         assert answers == expected.tolist() if confirm else (np.array(answers) >= expected).all()
-        works = {
+        works: dict[str, list[partial[Any]]] = {
             "priority(dict)": [partial(found.priority, event) for event in dicts],
             "add(id, level, text)": [partial(found.add, -1 - n, "high", text) for n, text in enumerate(texts)],
             "remove(id)": [partial(found.remove, -1 - n) for n in range(len(texts))],

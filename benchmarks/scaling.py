@@ -17,7 +17,7 @@ from rich.table import Table
 
 import ray_pubsub
 from benchmarks.timing import measure
-from ray_pubsub.model.arrow_events import from_arrow
+from ray_pubsub.model.arrow.arrow_events import from_arrow
 from ray_pubsub.model.event_batch import EventBatch
 
 ATTRIBUTES, SCALE = 10, 1_000_000

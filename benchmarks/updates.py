@@ -1,8 +1,10 @@
 """A loaded index that changes: single adds and removes, match latency while changes are applied, saving and loading, memory after removals.
 
 python -m benchmarks updates [--subscriptions N] [--seconds S]
+python -m benchmarks updates --beside-the-papers [--subscriptions N]
 
-Each part ends with a check of matches against a columnar scan of the same bounds.
+Each part ends with a check of matches against a columnar scan of the same bounds. The second form is a table of all engines in the papers'
+unit, a single insertion or deletion: amortised, merges included, and the worst, beside what the papers state.
 """
 
 from __future__ import annotations
@@ -22,15 +24,27 @@ from rich.console import Console
 from rich.table import Table
 
 import ray_pubsub
+from benchmarks.figures.measuring import changes
 from ray_pubsub.model.dict_events import from_dicts
-from ray_pubsub.workloads import dense
+from ray_pubsub.workloads import dense, gem, generate_ranges
 
 CHANGES_A_SECOND = 10_000
 TOGETHER = 50
 """Adds, and as many removes, that come as one change each where changes come in groups: every 10 ms."""
 SINGLES = 200_000
-"""So many that every size of merge is among those they cause."""
+"""Enough changes to cause merges of every size."""
 TEXTS = 200_000
+PAPER_CHANGES = 6000
+"""Several tails become blocks, and five blocks of that size one."""
+PUBLISHED = {
+    "GEM without caches": (32.1, 16.6),
+    "GEM, 10 caches": (81.3, 73.2),
+    "GEM, 20 caches": (149.0, 125.8),
+    "REIN": (55.7, 32.9),
+    "H-Tree": (211.8, 163.6),
+    "TAMA": (298.1, 228.9),
+}
+"""GEM section III.B: microseconds an insertion and a deletion, Java."""
 console = Console(width=120)
 
 
@@ -38,7 +52,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks updates", description=__doc__)
     parser.add_argument("--subscriptions", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=20.0, help="how long changes are applied while matching")
+    parser.add_argument("--beside-the-papers", action="store_true")
     options = parser.parse_args(arguments)
+    if options.beside_the_papers:
+        beside_the_papers(options.subscriptions)
+        return
     table = Table(title=f"Changes to {options.subscriptions:,} subscriptions of W1", title_justify="left")
     for column in ("what", "figure", "aim"):
         table.add_column(column, justify="left" if column == "what" else "right")
@@ -53,6 +71,28 @@ def main(arguments: list[str] | None = None) -> None:
     singles(index, book, table)
     file(index, book, table)
     removals(index, book, table)
+    console.print(table)
+
+
+def beside_the_papers(count: int) -> None:
+    """GEM's setting (its Figs. 8 and 9): 10 dimensions, width 0.5. Additions include parsing a text, which the papers' do not have."""
+    table = Table(title=f"Single changes to {count:,} subscriptions, µs of the processor", title_justify="left")
+    for column in ("system", "insertion", "worst", "deletion", "worst"):
+        table.add_column(column, justify="left" if column == "system" else "right")
+    for name, (insertion, deletion) in PUBLISHED.items():
+        table.add_row(f"{name}, published", f"{insertion:.0f}", "", f"{deletion:.0f}", "")
+    made = generate_ranges(gem(subscriptions=count, events=20)).closed()
+    right, dicts = made.matches(), made.event_dicts()
+    for engine in ("auto", "dexin", "gem", "rein", "opindex"):
+        index = ray_pubsub.MatchIndex(engine)
+        index.add_predicates(made.predicates())
+        row = changes(index, made, count, PAPER_CHANGES)
+        found = index.match_many(dicts)
+        for event, expected in enumerate(right):
+            assert np.array_equal(np.sort(np.array(found[event], np.int64)), expected), f"event {event} differs"
+        table.add_row(
+            engine, *(f"{row[name]:,.0f}" for name in ("insert_us", "insert_max_us", "delete_us", "delete_max_us"))
+        )
     console.print(table)
 
 
@@ -97,7 +137,7 @@ class Bookkeeping:
 def churn(
     index: ray_pubsub.MatchIndex, book: Bookkeeping, seconds: float, together: int, quiet: list[float], table: Table
 ) -> None:
-    """A thread adds and removes, one by one or so many together, while this one matches, an event at a time."""
+    """A thread adds and removes, one by one or `together` at once, while this one matches, an event at a time."""
     pairs = int(CHANGES_A_SECOND / 2 * seconds) // together * together
     first = book.next
     living = np.flatnonzero(book.alive).tolist()

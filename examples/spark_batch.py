@@ -1,6 +1,6 @@
 """A night's events of a shop, matched by a server beside Spark: subscriptions from a DataFrame, matches as a DataFrame, the bad rows apart.
 
-python -m examples.spark_batch [--events N] [--subscriptions N]
+python -m examples.spark_batch [--events N] [--subscriptions N] [--address ADDRESS]
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=200_000, help="how many (default 200,000)")
     parser.add_argument("--subscriptions", type=int, default=20_000, help="how many (default 20,000)")
+    parser.add_argument("--address", default="local", help="of a Ray cluster; by default a new one")
     options = parser.parse_args()
-    with ray_pubsub.start(name="shop", address="local") as server:
+    with ray_pubsub.start(name="shop", address=options.address) as server:
         server.prioritize("bargain", "high", "price < 5")
         spark = local_session("ray-pubsub example", spark_sql_shuffle_partitions="2")
         try:

@@ -1,7 +1,7 @@
 """Two streams and a server between them: one publishes the readings of sensors, the other is a subscriber and writes alarms to files.
 Both are stopped in the middle, and go on from their checkpoints: every alarm is there once.
 
-python -m examples.spark_stream [--readings N]
+python -m examples.spark_stream [--readings N] [--address ADDRESS]
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ SCHEMA = "reading long, sensor string, temperature double"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--readings", type=int, default=20_000, help="of each of two rounds (default 20,000)")
-    readings = parser.parse_args().readings
+    parser.add_argument("--address", default="local", help="of a Ray cluster; by default a new one")
+    given = parser.parse_args()
+    readings = given.readings
     with (
         tempfile.TemporaryDirectory() as name,
-        ray_pubsub.start(name="sensors", address="local", data_dir=Path(name) / "server") as server,
+        ray_pubsub.start(name="sensors", address=given.address, data_dir=Path(name) / "server") as server,
     ):
         server.subscribe("alarms", "temperature > 90 and sensor like 'boiler%'", id="too hot")
         server.prioritize("burning", "critical", "temperature > 98")

@@ -9,6 +9,8 @@ RayPubSubError
 ├── UnknownSubscriptionError        an id that is not in the index
 ├── UnknownLevelError               a priority level that the rules do not have
 ├── UnknownRuleError                an id that no priority rule has
+├── MetadataError                   a subscription's data or tags cannot be kept: which of the two, and why
+├── RuleFormatError                 a rule of another system cannot be imported: its format, and why
 ├── RejectedSubscriptionsError      an all-or-nothing bulk add in which some items were bad: all of them
 ├── EventError                      an event's value cannot be used: attribute, reason, position in the batch
 ├── TableError                      a table lacks a column or has one of the wrong type
@@ -20,6 +22,7 @@ RayPubSubError
 ├── UnknownServerError              no server of this name runs on the cluster
 ├── ServerClosedError               a Server that this program has stopped or closed is used
 ├── ServerReleaseError              a server of another release, which this program does not understand
+├── MissingExtraError               a part of the library whose dependencies are not installed: which, and how to install them
 ├── ClusterError                    no way to a Ray cluster: its address, the reason, what to do
 ├── FencedError                     a later instance has taken over; what this one writes is refused
 └── OverloadedError                 too much is waiting; what, how much, and when to try again
@@ -43,10 +46,13 @@ __all__ = [
     "ExpressionTypeError",
     "FencedError",
     "IndexFileError",
+    "MetadataError",
+    "MissingExtraError",
     "OverloadedError",
     "RayPubSubError",
     "RejectedSubscriptionsError",
     "Rejection",
+    "RuleFormatError",
     "ServerClosedError",
     "ServerReleaseError",
     "SettingError",
@@ -57,6 +63,7 @@ __all__ = [
     "UnknownLevelError",
     "UnknownRuleError",
     "UnknownServerError",
+    "UnknownSubscriberWarning",
     "UnknownSubscriptionError",
 ]
 
@@ -78,6 +85,10 @@ def _rebuild(kind: type[RayPubSubError], arguments: tuple[Any, ...], fields: dic
     return error
 
 
+def _message(error: RayPubSubError) -> str:
+    return str(error.args[0])
+
+
 class ExpressionError(RayPubSubError):
     """A subscription's text cannot be used."""
 
@@ -95,7 +106,8 @@ class ExpressionSyntaxError(ExpressionError):
         self.reason = reason or f"unexpected {self.found}"
         self.hint = hint
         """What to write instead, where that can be guessed."""
-        wanted = f"\nexpected {_one_of(expected)}" if expected else ""
+        *first, last = expected or ("",)
+        wanted = f"\nexpected {', '.join(first)}{' or ' if first else ''}{last}" if expected else ""
         advice = f"\n{hint}" if hint else ""
         super().__init__(f"{self.reason} at position {position}\n{point_at(expression, position)}{wanted}{advice}")
 
@@ -131,6 +143,24 @@ class SubscriptionIdError(RayPubSubError):
         super().__init__(f"{reason}, not {id!r} ({type(id).__name__})")
 
 
+class MetadataError(RayPubSubError, ValueError):
+    """What a subscription is to carry cannot be kept: its `data` or its `tags`."""
+
+    def __init__(self, part: str, reason: str) -> None:
+        self.part = part
+        self.reason = reason
+        super().__init__(f"{part}: {reason}")
+
+
+class RuleFormatError(RayPubSubError, ValueError):
+    """A rule of another system cannot be expressed, or is not well-formed: the format, and which part of the rule, why."""
+
+    def __init__(self, format: str, reason: str) -> None:
+        self.format = format
+        self.reason = reason
+        super().__init__(f"{format}: {reason}")
+
+
 class UnknownSubscriptionError(RayPubSubError, KeyError):
     """There is no subscription with this id."""
 
@@ -138,8 +168,7 @@ class UnknownSubscriptionError(RayPubSubError, KeyError):
         self.id = id
         super().__init__(f"there is no subscription {id!r}")
 
-    def __str__(self) -> str:  # KeyError would show the message's repr
-        return str(self.args[0])
+    __str__ = _message  # KeyError would show its repr
 
 
 class UnknownLevelError(RayPubSubError, ValueError):
@@ -158,8 +187,7 @@ class UnknownRuleError(RayPubSubError, KeyError):
         self.id = id
         super().__init__(f"there is no rule {id!r}")
 
-    def __str__(self) -> str:  # KeyError would show the message's repr
-        return str(self.args[0])
+    __str__ = _message  # KeyError would show its repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,8 +308,18 @@ class UnknownServerError(RayPubSubError, KeyError):
         )
         super().__init__(f"no server {name!r} runs on the Ray cluster at {address}; {there}")
 
-    def __str__(self) -> str:  # KeyError would show the message's repr
-        return str(self.args[0])
+    __str__ = _message  # KeyError would show its repr
+
+
+class UnknownSubscriberWarning(UserWarning):
+    """A subscriber is polled that has never subscribed, and for which nothing waits. It may subscribe later; or its name is misspelt, and
+    nothing will ever come."""
+
+    def __init__(self, subscriber: str, similar: tuple[str, ...] = ()) -> None:
+        self.subscriber = subscriber
+        self.similar = similar
+        guess = f"; did you mean {' or '.join(map(repr, similar))}?" if similar else ""
+        super().__init__(f"nobody has subscribed as {subscriber!r}, so nothing is delivered to it{guess}")
 
 
 class ServerClosedError(RayPubSubError):
@@ -291,7 +329,7 @@ class ServerClosedError(RayPubSubError):
         self.name = name
         self.how = how
         """stopped, or closed."""
-        super().__init__(f"the server {name!r} was {how} here; ray_pubsub.start(…) or connect(…) anew")
+        super().__init__(f"the server {name!r} was {how} here; call ray_pubsub.start(…) or connect(…) again")
 
 
 class ServerReleaseError(RayPubSubError):
@@ -303,10 +341,27 @@ class ServerReleaseError(RayPubSubError):
         self.protocol = protocol
         self.own_release = own_release
         self.own_protocol = own_protocol
+        older = f"install {release} or a later one for this program"
+        if protocol < own_protocol:
+            older = f"stop the server and start it with {own_release}, which takes over its data_dir"
         super().__init__(
             f"the server {name!r} runs ray-pubsub {release} (protocol {protocol}), this program has {own_release} "
-            f"(protocol {own_protocol}): use the same on both sides"
+            f"(protocol {own_protocol}): {older}"
         )
+
+
+class MissingExtraError(RayPubSubError, ImportError):
+    """A part of the library is used whose dependencies are not installed."""
+
+    __str__ = _message  # ImportError would show its own `msg`, which a copy lacks
+
+    def __init__(self, what: str, extra: str, reason: str = "") -> None:
+        self.what = what
+        self.extra = extra
+        """The name of the extra that has them, as in pip install 'ray-pubsub[server]'."""
+        self.reason = reason
+        why = f" ({reason})" if reason else ""
+        super().__init__(f"{what} is not installed{why}; install it with: pip install 'ray-pubsub[{extra}]'")
 
 
 class ClusterError(RayPubSubError):
@@ -332,13 +387,31 @@ class FencedError(RayPubSubError):
 
 
 class OverloadedError(RayPubSubError):
-    """Too much is waiting already; nothing was done. Try again after `retry_after` seconds."""
+    """Too much is waiting already. Try again after `retry_after` seconds. Nothing was done, unless there is an `idempotency_key`: then part
+    of a publication may be, and publishing the same events under this key does the rest, and nothing twice."""
 
-    def __init__(self, what: str, waiting: int, retry_after: float) -> None:
+    def __init__(
+        self, what: str, waiting: int, retry_after: float, published: int = 0, idempotency_key: str | None = None
+    ) -> None:
         self.what = what
         self.waiting = waiting
         self.retry_after = retry_after
-        super().__init__(f"{waiting:,} {what} are waiting already; try again in {retry_after:g} s")
+        self.published = published
+        """Events of the publication that are known to be published."""
+        self.idempotency_key = idempotency_key
+        rest = "" if idempotency_key is None else _unfinished(published, idempotency_key)
+        super().__init__(f"{waiting:,} {what} are waiting already; try again in {retry_after:g} s{rest}")
+
+    def unfinished(self, published: int, idempotency_key: str) -> OverloadedError:
+        """The same, of a publication of which part may be done."""
+        return OverloadedError(self.what, self.waiting, self.retry_after, published, idempotency_key)
+
+
+def _unfinished(published: int, key: str) -> str:
+    return (
+        f". {counted(published, 'event')} or more of this publication are published: publish the same events with "
+        f"idempotency_key={key!r} to do the rest, and nothing twice"
+    )
 
 
 def shortened(text: str, longest: int = 10 * SHOWN_CHARACTERS) -> str:
@@ -375,7 +448,3 @@ def point_at(text: str, position: int) -> str:
     # A tab or a control character would move the caret away from its place.
     line = "".join(" " if character < " " else character for character in line)
     return f"  {line}\n  {' ' * column}^"
-
-
-def _one_of(words: tuple[str, ...]) -> str:
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]

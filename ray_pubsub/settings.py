@@ -6,9 +6,13 @@ from dataclasses import dataclass, fields
 
 from ray_pubsub.errors import SettingError
 
-__all__ = ["Limits"]
+__all__ = ["EVENT_DEPTH", "LIST_ELEMENTS", "Limits"]
 
-DEEPEST = 200
+LIST_ELEMENTS = 100_000
+"""Elements of one list in an event. A longer one cannot be used."""
+EVENT_DEPTH = 32
+"""Dictionaries and lists inside each other in an event."""
+DEEPEST, DEEPEST_TERM = 200, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +33,20 @@ class Limits:
     """Characters of one `like` or `regexp` pattern."""
     word_length: int = 1_000
     """Characters of one attribute's name or one number."""
+    term_size: int = 200
+    """Functions, operators, attributes and constants in one term."""
+    term_depth: int = 20
+    """Functions and operators inside each other."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise SettingError(f"Limits.{field.name}", f"must be a whole number of at least 1, not {value!r}")
+        if self.term_depth > DEEPEST_TERM and self.term_depth < 1 << 40:
+            raise SettingError(
+                "Limits.term_depth", f"must be at most {DEEPEST_TERM}: terms are walked on Python's stack"
+            )
         if self.nesting_depth > DEEPEST:
             raise SettingError(
                 "Limits.nesting_depth", f"must be at most {DEEPEST}: expressions are walked on Python's stack"

@@ -3,9 +3,11 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from spark_bridge.worker_python import prepare_local_spark
+
 if TYPE_CHECKING:
-    from spark_bridge.backtest_result import Backtest
-    from spark_bridge.backtesting import backtest
+    from spark_bridge.backtesting.backtest import backtest
+    from spark_bridge.backtesting.result import Backtest
     from spark_bridge.event_schema import EventColumns, event_columns
     from spark_bridge.loading import LoadReport, load_subscriptions
     from spark_bridge.matching import bad_events, match_events
@@ -22,8 +24,8 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Backtest": "backtest_result",
-    "backtest": "backtesting",
+    "Backtest": "backtesting.result",
+    "backtest": "backtesting.backtest",
     "EventColumns": "event_schema",
     "event_columns": "event_schema",
     "LoadReport": "loading",
@@ -33,8 +35,11 @@ _MODULES = {
 }
 
 
+prepare_local_spark()
+
+
 def __getattr__(name: str) -> Any:
-    """Imported when asked for: Spark starts a Python process for every little thing, and most need one module of this package."""
+    """Imported when first used: Spark starts many short-lived Python processes, and most need one module of this package."""
     if name in _MODULES:
         return getattr(import_module(f"spark_bridge.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Arrow batches as Spark cuts them → portions that are worth a call and not too large."""
+"""Joins and splits Spark's Arrow batches into portions that are large enough for a call and not too large."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["Portions", "by_halves"]
 Read = TypeVar("Read")
 
 MATCHES_AT_MOST = 1 << 21
-"""Of one portion: what comes back of it is held in memory at once."""
+"""Of one portion, whose result is held in memory at once."""
 LEAST_ROWS = 64
 BYTES_AT_MOST = 1 << 25
-"""Of one portion, unless a single row has more: several are under way at once, and rows may be of any size."""
+"""Of one portion, unless a single row has more: several portions are in flight at once, and rows may have any size."""
 
 
 class Portions:
-    """Portions of about `rows` rows. A batch of nearly that size is passed on as it is, a larger one cut evenly, small ones joined. Where
-    rows are long a portion has fewer of them."""
+    """Portions of about `rows` rows. A batch of about that size is passed on as it is, a larger one is split evenly, small ones are
+    joined. If rows are long, a portion has fewer of them."""
 
     def __init__(self, batches: Iterable[Any], rows: int) -> None:
         self._batches = batches
@@ -32,7 +32,7 @@ class Portions:
         small: list[Any] = []
         waiting = size = 0
         for batch in self._batches:
-            if small and size + batch.nbytes > BYTES_AT_MOST:  # to join them would only mean to copy what is cut again
+            if small and size + batch.nbytes > BYTES_AT_MOST:  # joining them would copy rows that are split again
                 yield from self._cut(_joined(small))
                 small, waiting, size = [], 0, 0
             if batch.num_rows:
@@ -46,7 +46,7 @@ class Portions:
             yield from self._cut(_joined(small))
 
     def saw(self, rows: int, matches: int) -> None:
-        """What a portion gave: where events match very many subscriptions, the next ones are smaller."""
+        """Reports the matches of a portion: if events match very many subscriptions, the next portions are smaller."""
         if rows:
             fitting = MATCHES_AT_MOST * rows // max(matches, 1)
             self._rows = max(LEAST_ROWS, min(self._most, fitting))
@@ -55,7 +55,7 @@ class Portions:
         start = 0
         while start < batch.num_rows:
             left = batch.num_rows - start
-            parts = max(1, round(left / self._rows))  # anew each time: the size may have changed meanwhile
+            parts = max(1, round(left / self._rows))  # computed each time, because the size may have changed
             size = -(-left // parts)
             while size > 1 and batch.slice(start, size).nbytes > BYTES_AT_MOST:
                 size = -(-size // 2)
@@ -64,8 +64,8 @@ class Portions:
 
 
 def by_halves(read: Callable[[Any], Read], events: Any, start: int = 0) -> Iterator[tuple[int, Any, Read | TableError]]:
-    """A batch as `read` reads it, with the position it begins at. A batch that as a whole cannot be read (the keys of two maps can give
-    one attribute) is halved until only the rows at fault are refused."""
+    """Reads a batch with `read`; yields parts with their first position. A batch that cannot be read as a whole (the keys of two maps can
+    give one attribute) is halved until only the bad rows are rejected."""
     try:
         yield start, events, read(events)
     except TableError as error:

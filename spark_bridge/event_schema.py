@@ -1,7 +1,7 @@
 """Which columns of a DataFrame are attributes of events: decided from the schema, on the driver, before any job runs.
 
 Structs are flattened with dots by Spark itself, so that a Parquet scan reads only the fields that are asked for. A map with string keys
-stays a map: its keys are known only when its rows are read. What no attribute can hold is refused here, all of it at once.
+stays a map: its keys are known only when its rows are read. Columns that no attribute can hold are rejected here, all in one error.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class EventColumn:
     position: int
     """Of the top-level column. By position, because Spark looks names up without regard to case, and we do not."""
     fields: tuple[str, ...]
-    """The way into the structs below it."""
+    """The path of fields into its structs."""
     type: spark.DataType
     read_as: spark.DataType | None = None
     """The type to cast it to, if not its own."""
@@ -81,8 +81,8 @@ class EventColumns:
 
     def select(self, frame: DataFrame, *beside: EventColumn, partition: bool = False) -> DataFrame:
         """A column for each attribute, then the event id, then the number of the row's partition if that is wanted, then what is asked for
-        beside them. They are numbered, and the reader puts the `names` on again: mapInArrow looks columns up by name, where a dot or
-        another case would mislead it."""
+        beside them. The columns are numbered, and the reader restores the `names`: mapInArrow looks columns up by name, where a dot or
+        a difference in case would mislead it."""
         numbered = frame.toDF(*[_number(position) for position in range(len(frame.columns))])
         events = [*self.attributes, *([self.event_id] if self.event_id else [])]
         columns = [
@@ -159,7 +159,7 @@ def _field_below(kind: spark.DataType, path: str) -> tuple[tuple[str, ...], spar
 
 
 def _leaves(column: EventColumn, problems: list[tuple[str, str, str]]) -> Iterator[EventColumn]:
-    """The columns below one that is perhaps a struct; what cannot be used goes to `problems`."""
+    """The columns of a column that may be a struct; those that cannot be used are added to `problems`."""
     if isinstance(column.type, spark.StructType):
         for field in column.type.fields:
             path = f"{column.attribute}.{field.name}"
@@ -178,7 +178,9 @@ def _judge(path: str, kind: spark.DataType, problems: list[tuple[str, str, str]]
         if not isinstance(kind.keyType, (spark.StringType, spark.CharType, spark.VarcharType)):
             problems.append((path, _shown(kind), "a map's keys are names of attributes, so strings"))
         _judge(f"{path}.*", kind.valueType, problems)
-    elif isinstance(kind, spark.StructType):  # inside a map
+    elif isinstance(kind, spark.ArrayType):
+        _judge(f"{path}[]", kind.elementType, problems)
+    elif isinstance(kind, spark.StructType):  # inside a map or an array
         for field in kind.fields:
             _judge(f"{path}.{field.name}", field.dataType, problems)
     elif not isinstance(kind, ATOMS):
@@ -186,10 +188,6 @@ def _judge(path: str, kind: spark.DataType, problems: list[tuple[str, str, str]]
 
 
 def _why_not(kind: spark.DataType) -> str:
-    if isinstance(kind, spark.ArrayType):
-        return (
-            "an attribute holds one value; explode the array, or make its elements the keys of a map<string, boolean>"
-        )
     if isinstance(kind, spark.BinaryType):
         return "bytes are no string; decode(…, 'UTF-8') or hex(…) makes one"
     if isinstance(kind, spark.VariantType):
@@ -227,6 +225,8 @@ def without_lengths(kind: spark.DataType) -> Any:
     """The type with char and varchar as strings."""
     if isinstance(kind, (spark.CharType, spark.VarcharType)):
         return spark.StringType()
+    if isinstance(kind, spark.ArrayType):
+        return spark.ArrayType(without_lengths(kind.elementType), kind.containsNull)
     if isinstance(kind, spark.MapType):
         return spark.MapType(without_lengths(kind.keyType), without_lengths(kind.valueType), kind.valueContainsNull)
     if isinstance(kind, spark.StructType):

@@ -1,4 +1,4 @@
-"""A bar for whoever waits for a Spark job, by the tasks that are done: on the driver or, under Spark Connect, on its client."""
+"""A progress bar for a Spark job, by the tasks that are done: on the driver or, under Spark Connect, on the client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVERY = 0.3
 
 @contextmanager
 def job_progress(session: Any, what: str, wanted: bool | None) -> Iterator[None]:
-    """While jobs are run within. `wanted` None: if somebody looks on, and Spark shows no bar of its own."""
+    """Shows a bar for the jobs that run inside the block. With `wanted` None, only on a terminal where Spark shows no bar itself."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield
         return
@@ -37,19 +37,19 @@ def _watched(session: Any, tell: Callable[[int, int], None]) -> Iterator[None]:
             yield
         return
 
-    def told(stages: Any, **_: Any) -> None:
+    def update(stages: Any, **_: Any) -> None:
         tell(sum(stage.num_completed_tasks for stage in stages), sum(stage.num_tasks for stage in stages))
 
-    session.registerProgressHandler(told)
+    session.registerProgressHandler(update)
     try:
         yield
     finally:
-        session.removeProgressHandler(told)
+        session.removeProgressHandler(update)
 
 
 @contextmanager
 def _polled(tracker: Any, tell: Callable[[int, int], None]) -> Iterator[None]:
-    """The driver's own count of the stages of jobs that began within, looked at now and then."""
+    """Polls the driver's status of the stages of jobs that began inside the block."""
     before, jobs = set(tracker.getActiveJobsIds()), set()
     over = threading.Event()
 

@@ -11,10 +11,12 @@ from pyspark.sql import types as spark
 from pyspark.sql.window import Window
 
 from ray_pubsub.errors import SettingError, TableError, counted
+from ray_pubsub.model.arguments import check_whole
 from spark_bridge.event_schema import find_column, without_lengths
 from spark_bridge.job_progress import job_progress
 from spark_bridge.loading_worker import ADDED, REJECTED, Loading, loading_function
 from spark_bridge.matching import TIMEOUT
+from spark_bridge.worker_python import map_in_arrow
 from spark_bridge.worker_server import server_place
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ TEXTS = (spark.StringType, spark.CharType, spark.VarcharType)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadReport:
-    """What became of the subscriptions of a DataFrame."""
+    """The result of loading: how many subscriptions were added, and those that were rejected."""
 
     added: int
     """Added or replaced."""
@@ -57,20 +59,19 @@ def load_subscriptions(
     """Adds the subscriptions of a DataFrame, or replaces those whose ids are there, and returns when all are in effect: on disk, if the
     server has a `data_dir`, and seen by every later publication. Spark's tasks send them to the server; none passes through the driver.
 
-    id, subscriber, expression: the columns; an id is a string or an integer. Other columns are not looked at. A column of priorities
-    would mean nothing: events have priorities, by the server's rules (`Server.prioritize`), and subscriptions have none.
+    id, subscriber, expression: the columns; an id is a string or an integer. Other columns are ignored. A column of priorities
+    would have no meaning: priorities belong to events, by the server's rules (`Server.prioritize`), not to subscriptions.
 
-    A bad row stops no other: it is among the report's `rejected`, with the reason. If an id occurs several times none of its rows is
-    added, as there is no first or last row of a DataFrame. A task that Spark runs again does no harm: the same id is replaced by the same.
+    A bad row is in the report's `rejected`, with the reason, and the others are added. If an id occurs several times, none of its rows is
+    added, because the rows of a DataFrame have no order. A task that Spark repeats does no harm: it replaces each id by the same.
 
-    progress: a bar; by default when somebody looks on. The other arguments are as of `match_events`.
+    progress: show a bar; by default on a terminal. The other arguments are those of `match_events`.
     """
     if not hasattr(df, "mapInArrow"):
         raise SettingError("df", f"a Spark DataFrame, not {type(df).__name__}")
     if df.isStreaming:
         raise TableError(None, "a stream has no end; load what it has in foreachBatch, each micro-batch as a DataFrame")
-    if not isinstance(batch_rows, int) or isinstance(batch_rows, bool) or batch_rows < 1:
-        raise SettingError("batch_rows", f"must be a whole number of at least 1, not {batch_rows!r}")
+    check_whole("batch_rows", batch_rows, 1)
     place = server_place(server, address, timeout, df)
     found = [find_column(df.schema, name) for name in (id, subscriber, expression)]
     if not isinstance(found[0].type, (*TEXTS, spark.IntegralType)):
@@ -80,7 +81,7 @@ def load_subscriptions(
             raise TableError(column.attribute, f"must be a string, not {column.type.simpleString()}")
     numbered = df.toDF(*[f"c{place}" for place in range(len(df.columns))])
     rows = numbered.select(*[column.of(numbered).alias(f"s{at}") for at, column in enumerate(found)])
-    # A cast, because a column may have a collation, by which other ids are equal than by their letters.
+    # A cast, because a column may have a collation that takes different ids for equal.
     same = Window.partitionBy(F.col("s0").cast("string"))
     rows = rows.withColumn("s3", F.when(F.col("s0").isNull(), 1).otherwise(F.count("*").over(same)))
     schema = spark.StructType(
@@ -95,10 +96,11 @@ def load_subscriptions(
     )
     loading = Loading(place, batch_rows, REJECTED_AT_MOST)
     with job_progress(df.sparkSession, "subscribing", progress):
-        told = rows.mapInArrow(loading_function(loading), schema).toArrow()
+        reported = map_in_arrow(rows, loading_function(loading), schema).toArrow()
     counts = {
-        part: pc.sum(told.filter(pc.equal(told["part"], part))["count"]).as_py() or 0 for part in (ADDED, REJECTED)
+        part: pc.sum(reported.filter(pc.equal(reported["part"], part))["count"]).as_py() or 0
+        for part in (ADDED, REJECTED)
     }
-    bad = told.filter(pc.is_valid(told["reason"])).select(["id", "subscriber", "expression", "reason"])
+    bad = reported.filter(pc.is_valid(reported["reason"])).select(["id", "subscriber", "expression", "reason"])
     rejected = df.sparkSession.createDataFrame(bad.slice(0, REJECTED_AT_MOST), spark.StructType(schema.fields[2:]))
     return LoadReport(counts[ADDED], counts[REJECTED], rejected)

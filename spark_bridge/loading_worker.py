@@ -1,4 +1,4 @@
-"""Subscriptions of a DataFrame into the registry, from Spark's Python workers: what was rejected comes out, with the reasons."""
+"""The part of load_subscriptions that runs in Spark's Python workers: sends subscriptions to the registry and yields the rejected ones."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from actors.deliverable_rows import not_utf8
+from ray_pubsub.model.utf8 import valid_utf8
 from spark_bridge.arrow_portions import Portions
 from spark_bridge.worker_server import ServerPlace, server_used
 
 __all__ = ["ADDED", "REJECTED", "Loading", "loading_function"]
 
 ADDED, REJECTED = "added", "rejected"
-"""What an output row is: how many were added by then; or one that was not."""
+"""The kinds of output rows: a count of added subscriptions, or a rejected one."""
 REJECTED_BYTES = 1 << 26
-"""About what one task sends to the driver of rows that were rejected."""
+"""The bytes of rejected rows that one task sends to the driver, approximately."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """All that a task needs to know. Batches have the columns id, subscriber, expression, and how often the id occurs."""
+    """What a task needs to know. Batches have the columns id, subscriber, expression, and the number of times that the id occurs."""
 
     place: ServerPlace
     batch_rows: int
     most_rejected: int
-    """Rows of one task that come out, unless they are very long; the others are only counted."""
+    """How many rejected rows one task yields, unless they are very long; the others are only counted."""
 
 
 def loading_function(loading: Loading) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """For mapInArrow: thin, as what it calls travels by name."""
+    """For mapInArrow. A thin function: it is pickled by value, and what it calls by name."""
 
     def load(batches: Iterator[Any]) -> Iterator[Any]:
         return load_batches(batches, loading)
@@ -71,11 +71,11 @@ def load_batches(batches: Iterator[Any], loading: Loading) -> Iterator[Any]:
 
 
 def _readable(rows: Any) -> tuple[Any, Any, list[str]]:
-    """The rows whose texts are texts, the others, and what is wrong with each of those."""
+    """The rows with valid texts, the other rows, and the reason for each of those."""
     wrong: dict[int, str] = {}
     for name, column in zip(("id", "subscriber", "expression"), rows.columns, strict=False):
         if not pa.types.is_integer(column.type):
-            for place in np.flatnonzero(not_utf8(column)).tolist():
+            for place in np.flatnonzero(~valid_utf8(column)).tolist():
                 wrong.setdefault(place, f"the {name} is not valid UTF-8")
     if not wrong:
         return rows, rows.slice(0, 0), []

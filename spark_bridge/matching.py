@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import types as spark
 
-from actors.published_events import new_request
-from ray_pubsub.delivery.levels import seconds
+from actors.client.preparing import new_request
 from ray_pubsub.errors import SettingError, TableError
+from ray_pubsub.model.arguments import check_seconds, check_whole
 from spark_bridge.event_schema import EventColumn, EventColumns, event_columns, find_column, without_lengths
 from spark_bridge.matching_worker import Matching, matching_function, reading_function
 from spark_bridge.publishing_worker import Handoff
+from spark_bridge.worker_python import map_in_arrow
 from spark_bridge.worker_server import server_place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["BATCH_ROWS", "PATIENCE", "TIMEOUT", "UNDER_WAY", "bad_events", "match_events"]
+__all__ = ["BATCH_ROWS", "MAX_IN_FLIGHT", "PATIENCE", "TIMEOUT", "bad_events", "match_events"]
 
 BATCH_ROWS = 8192
-UNDER_WAY = 4
+MAX_IN_FLIGHT = 4
 TIMEOUT = 60.0
 PATIENCE = 600.0
 ERRORS = ("drop", "column", "fail")
@@ -39,31 +40,31 @@ def match_events(
     errors: Literal["drop", "column", "fail"] = "drop",
     subscription_ids: Literal["string", "long"] = "string",
     batch_rows: int = BATCH_ROWS,
-    under_way: int = UNDER_WAY,
+    max_in_flight: int = MAX_IN_FLIGHT,
     timeout: float = TIMEOUT,
     patience: float = PATIENCE,
 ) -> DataFrame:
     """The subscriptions that the events of a DataFrame match: a row for each match, with `event_id, subscription_id, subscriber, priority`.
 
-    Lazy, like every DataFrame: events are matched when it is, and again when it is again; so it works on a stream too. A job that runs
-    while people subscribe sees each subscription from some batch on.
+    Lazy, like every DataFrame: events are matched each time it is evaluated, and it works on a stream too. A job that runs
+    while subscriptions are added sees each of them from some batch on.
 
     server: a name, or what `ray_pubsub.connect` gave; `address`: of its Ray cluster, host:port, as Spark's tasks reach it. Every machine
         that runs tasks must run a node of that cluster.
-    event_id: the column with the events' ids, strings or integers. Without one, the events of a DataFrame are numbered anew in each run,
+    event_id: the column with the events' ids, strings or integers. Without one, the events of a DataFrame are numbered in each run,
         as by `monotonically_increasing_id`.
     columns: the columns that are attributes (`item.price` is a field of a struct); all, if not given.
-    keep: True, or columns of the event to have beside its matches.
-    deliver: also fill the mailboxes. Once for each event, however often Spark runs a task: known by its `event_id` as in
-        `Server.publish`, or else by its content, its partition and, in a stream, its micro-batch. As many events are known as
-        the server's mailbox setting `window` says. A full mailbox is waited for.
-    errors: what becomes of a row that is no event (a decimal of too many digits, an id that is null; with `deliver` also a moment outside
-        of the years 1 to 9999): "drop" leaves it out (`bad_events` finds it), "column" adds a column `error` and a row with the reason and
-        no subscription, "fail" ends the job.
+    keep: True for all columns, or the columns of the event to keep beside its matches.
+    deliver: also fill the mailboxes, once for each event, however often Spark runs a task. A repeated event is recognised by its `event_id`
+        as in `Server.publish`, or else by its content, its partition and, in a stream, its micro-batch, among as many events as the
+        server's mailbox setting `window` says. If a mailbox is full, the task waits.
+    errors: what is done with a row that is not a valid event (a decimal of too many digits, an id that is null; with `deliver` also a
+        moment outside of the years 1 to 9999): "drop" omits it (`bad_events` finds it), "column" adds a column `error` and a row with the
+        reason and no subscription, "fail" fails the job.
     subscription_ids: "long" for a bigint, if all ids are ints. As a string, an id 5 is "5".
-    batch_rows: events in a call; `under_way`: calls of one task at once.
-    timeout: seconds for which a server that is away or restarts is waited for, before the task fails and Spark tries it again;
-        `patience`: for one that is overloaded, or a mailbox that is full.
+    batch_rows: events in one call; `max_in_flight`: concurrent calls of one task.
+    timeout: seconds that a task waits for a server that is down or restarting, before it fails and Spark repeats it;
+        `patience`: the same for a server that is overloaded or a mailbox that is full.
 
     What cannot be matched is found before any job runs: EventSchemaError, TableError, SettingError.
     """
@@ -78,7 +79,7 @@ def match_events(
     kept = _kept(df.schema, keep, event_id)
     matching = Matching(
         place,
-        handoff(chosen, bool(deliver), batch_rows, under_way, timeout, patience),
+        handoff(chosen, bool(deliver), batch_rows, max_in_flight, timeout, patience),
         len(kept),
         errors,
         subscription_ids,
@@ -94,36 +95,35 @@ def match_events(
     fields += [spark.StructField(column.attribute, without_lengths(column.type)) for column in kept]
     _refuse_equal([field.name for field in fields])
     events = chosen.select(df, *kept, partition=chosen.event_id is None)
-    return events.mapInArrow(matching_function(matching), spark.StructType(fields))
+    return map_in_arrow(events, matching_function(matching), spark.StructType(fields))
 
 
 def bad_events(
     df: DataFrame, *, event_id: str | None = None, columns: Iterable[str] | None = None, deliver: bool = False
 ) -> DataFrame:
-    """The rows that `match_events` would leave out, as `event_id` (if it is named) and `error`. Asks no server."""
+    """The rows that `match_events` would omit, as `event_id` (if it is given) and `error`. Needs no server."""
     chosen = event_columns(df.schema, columns, event_id)
     fields = [] if event_id is None else [spark.StructField("event_id", id_type(chosen, False))]
     fields.append(spark.StructField("error", spark.StringType()))
-    return chosen.select(df).mapInArrow(
-        reading_function(chosen.names, event_id is not None, bool(deliver)), spark.StructType(fields)
+    return map_in_arrow(
+        chosen.select(df), reading_function(chosen.names, event_id is not None, bool(deliver)), spark.StructType(fields)
     )
 
 
 def handoff(
-    chosen: EventColumns, deliver: bool, batch_rows: int, under_way: int, timeout: float, patience: float
+    chosen: EventColumns, deliver: bool, batch_rows: int, max_in_flight: int, timeout: float, patience: float
 ) -> Handoff:
-    """Checked."""
-    for name, value in (("batch_rows", batch_rows), ("under_way", under_way)):
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise SettingError(name, f"must be a whole number of at least 1, not {value!r}")
-    seconds("patience", patience)
+    """The checked settings of a handoff."""
+    for name, value in (("batch_rows", batch_rows), ("max_in_flight", max_in_flight)):
+        check_whole(name, value, 1)
+    check_seconds("patience", patience)
     return Handoff(
         attributes=chosen.names,
         has_id=chosen.event_id is not None,
         deliver=deliver,
         scope=new_request(),
         batch_rows=batch_rows,
-        under_way=under_way,
+        max_in_flight=max_in_flight,
         timeout=float(timeout),
         patience=float(patience),
     )
@@ -140,7 +140,7 @@ def _kept(schema: spark.StructType, keep: bool | Iterable[str], event_id: str | 
     if isinstance(keep, str):
         raise SettingError("keep", f"True, or a list of names; write keep=[{keep!r}]")
     if isinstance(keep, bool):
-        # The id is there already, under this name.
+        # The id has a column of this name already.
         names = [name for name in schema.names if not (name == event_id == "event_id")] if keep else []
     else:
         names = list(dict.fromkeys(keep))

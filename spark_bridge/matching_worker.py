@@ -1,4 +1,4 @@
-"""What came of a task's events, as the rows of match_events."""
+"""The part of match_events that runs in Spark's Python workers: the result of a task's events as rows."""
 
 from __future__ import annotations
 
@@ -32,18 +32,19 @@ BYTES_PER_YIELD = 1 << 25
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """All that a task needs to know."""
+    """What a task needs to know."""
 
     place: ServerPlace
     handoff: Handoff
     kept: int
-    """The last so many columns go into the output as they are."""
+    """The number of last columns that are copied to the output."""
     errors: Literal["drop", "column", "fail"]
     subscription_ids: Literal["string", "long"]
 
 
 def matching_function(matching: Matching) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """For mapInArrow. Nested and thin: it travels by value, what it calls by name, so that the worker's module keeps the connection."""
+    """For mapInArrow. A thin nested function: it is pickled by value, and what it calls by name, so that the connection stays in the
+    worker's module."""
 
     def match(batches: Iterator[Any]) -> Iterator[Any]:
         return match_batches(batches, matching)
@@ -56,7 +57,7 @@ def match_batches(batches: Iterator[Any], matching: Matching) -> Iterator[Any]:
     if first is None:  # an empty partition needs no server
         return
     place = task_place()
-    if not matching.handoff.has_id:  # the column in its stead
+    if not matching.handoff.has_id:  # the id column instead
         place = replace(place, part=first.column(len(matching.handoff.attributes))[0].as_py())
     with server_used(matching.place) as server:
         events = while_connected(matching.place, chain([first], batches))
@@ -90,7 +91,7 @@ def _matches(outcome: Outcome, matching: Matching) -> Iterator[Any]:
 
 
 def spans(counts: NDArray[np.int64], kept: list[Any]) -> Iterator[tuple[int, int]]:
-    """Runs of matches whose rows are made at once. What is kept of an event is there again in each of its matches."""
+    """Runs of matches whose rows are built together: kept columns of an event are repeated for each of its matches, so runs are bounded."""
     weights = np.full(len(counts), BYTES_PER_YIELD // ROWS_PER_YIELD)
     if sum(column.nbytes for column in kept) * int(counts.max()) > BYTES_PER_YIELD:
         for event in np.flatnonzero(counts).tolist():
@@ -133,7 +134,7 @@ def _subscription_ids(ids: Any, kind: str) -> Any:
 
 
 def reading_function(names: tuple[str, ...], has_id: bool, deliver: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """For mapInArrow: only the rows that are no events, each with the reason."""
+    """For mapInArrow: only the rows that are not valid events, each with the reason."""
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:
         return bad_rows(batches, names, has_id, deliver)

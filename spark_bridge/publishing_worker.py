@@ -1,5 +1,5 @@
-"""The part of every handoff that runs in Spark's Python workers: Arrow batches of events into the object store, several under way, what
-came of them back in order. Rows that are no events are told apart and stop nothing."""
+"""The part of every handoff that runs in Spark's Python workers: puts Arrow batches of events into the object store, keeps several in
+flight, and yields their results in order. Rows that are not valid events are set aside and do not stop the others."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from actors.calls import Deadline
-from actors.deliverable_rows import beyond_calendar, in_utc, not_utf8
-from actors.publish_result import PublishResult
-from actors.published_events import PublishedEvents, new_request, prepare
+from actors.client.deliverable_rows import beyond_calendar, in_utc, without_rows
+from actors.client.preparing import new_request, prepare
+from actors.client.publish_result import PublishResult
+from actors.transport.calls import Deadline
+from actors.transport.published_events import PublishedEvents
 from ray_pubsub.errors import EventError, TableError
+from ray_pubsub.model.utf8 import valid_utf8
 from spark_bridge.arrow_portions import Portions, by_halves
 from spark_bridge.row_ids import ContentIds, row_numbers
 from spark_bridge.task_place import TaskPlace
 
 if TYPE_CHECKING:
-    from actors.server import Server
+    from actors.client.server import Server
 
 __all__ = ["BadRow", "Handoff", "Outcome", "bad_row", "handed_over", "readable_parts", "told_apart"]
 
@@ -40,9 +42,9 @@ class Handoff:
     """The next column is the events' ids."""
     deliver: bool
     scope: str
-    """Of ids that are made here, in a job that is no stream."""
+    """Makes the ids that are generated here unique, in a job that is not a stream."""
     batch_rows: int
-    under_way: int
+    max_in_flight: int
     timeout: float
     patience: float
 
@@ -50,18 +52,18 @@ class Handoff:
 @dataclass(frozen=True, slots=True)
 class BadRow:
     position: int
-    """In its part."""
+    """The position within its part."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """A part of a batch, with what came of it. Without a result none of its rows could be handed over."""
+    """A part of a batch, with its result. Without a result, none of its rows was a valid event."""
 
     rows: Any
-    """All its columns."""
+    """All columns of its rows."""
     ids: Any
-    """A column of Arrow: the given ids, or those made here."""
+    """An Arrow column: the given ids, or those generated here."""
     result: PublishResult | None
     bad: list[BadRow]
 
@@ -85,7 +87,7 @@ class _Part:
 
 
 def handed_over(server: Server, batches: Iterable[Any], handoff: Handoff, place: TaskPlace) -> Iterator[Outcome]:
-    """The next batch is not taken while the server has no room: so Spark waits, and nothing piles up."""
+    """Takes the next batch from Spark only when the server has room for it: this is the back-pressure."""
     sent: deque[_Part] = deque()
     portions = Portions(batches, handoff.batch_rows)
 
@@ -98,7 +100,7 @@ def handed_over(server: Server, batches: Iterable[Any], handoff: Handoff, place:
     results = server.publish_stream(
         published(),
         deliver=handoff.deliver,
-        under_way=handoff.under_way,
+        max_in_flight=handoff.max_in_flight,
         timeout=handoff.timeout,
         patience=handoff.patience,
     )
@@ -114,7 +116,8 @@ def handed_over(server: Server, batches: Iterable[Any], handoff: Handoff, place:
 
 
 def readable_parts(rows: Any, names: tuple[str, ...]) -> Iterator[tuple[Any, PublishedEvents | TableError]]:
-    """A batch, whose first columns are events of these names, in as many parts as it takes to read it; each read, or why not."""
+    """Reads a batch whose first columns are events of these names, in as many parts as necessary; each is read, or has the reason why
+    not."""
 
     def read(part: Any) -> PublishedEvents:
         return prepare(_events(part, names), None, new_request(), contents=False)
@@ -124,7 +127,7 @@ def readable_parts(rows: Any, names: tuple[str, ...]) -> Iterator[tuple[Any, Pub
 
 
 def told_apart(portion: Any, names: tuple[str, ...], has_id: bool, deliver: bool) -> Iterator[tuple[str | None, Any]]:
-    """The rows that may be events, and then those that cannot be handed over as such, by the reason."""
+    """The rows that may be events, and then the others, grouped by the reason."""
     left = np.ones(portion.num_rows, dtype=bool)
     refused: list[tuple[str, Any]] = []
     for reason, found in _refusals(portion, names, has_id, deliver):
@@ -147,7 +150,7 @@ def _refusals(
         if ids.null_count:
             yield "the event's id is null", ids.is_null().to_numpy(zero_copy_only=False)
         if deliver and not pa.types.is_integer(ids.type):
-            yield "the event's id is not valid UTF-8", not_utf8(ids)
+            yield "the event's id is not valid UTF-8", ~valid_utf8(ids)
     if deliver:
         for name, rows in beyond_calendar(_events(portion, names)):
             yield f"{name}: a moment outside of the years 1 to 9999 cannot be delivered", rows
@@ -181,7 +184,7 @@ def _given_ids(rows: Any, handoff: Handoff) -> Any:
 
 
 def _content_ids(part: Any, found: PublishedEvents | TableError, handoff: Handoff, made: ContentIds) -> Any:
-    """Null for a row that is no event: what it has might not even be readable."""
+    """Null for a row that is not a valid event, whose id may not even be readable."""
     ids = np.full(part.num_rows, None, dtype=object)
     if not isinstance(found, TableError):
         events = in_utc(_events(part, handoff.attributes))
@@ -195,8 +198,9 @@ def _events(rows: Any, names: tuple[str, ...]) -> Any:
 
 
 def _deliverable(part: Any, ids: Any, events: PublishedEvents, handoff: Handoff) -> PublishedEvents:
-    """With what is delivered of them, and the ids by which a repetition is known."""
-    contents = in_utc(_events(part, handoff.attributes))
+    """With delivery, and with the ids by which repetitions are recognised."""
+    bad = {error.position for error in events.errors if error.position is not None}
+    contents = without_rows(in_utc(_events(part, handoff.attributes)), bad)
     return replace(
         events, ids=_numpy_ids(ids), given_ids=True, contents=contents, nbytes=events.nbytes + contents.nbytes
     )
@@ -209,14 +213,14 @@ def _numpy_ids(ids: Any) -> NDArray[Any]:
 
 
 def _unread(sent: deque[_Part]) -> Iterator[Outcome]:
-    """Parts that were not sent, up to the next that was."""
+    """The parts that were not sent, up to the next one that was."""
     while sent and sent[0].events is None:
         part = sent.popleft()
         yield Outcome(part.rows, part.ids, None, part.bad)
 
 
 def _deliver_rest(server: Server, events: PublishedEvents, result: PublishResult, handoff: Handoff) -> None:
-    """What found its mailbox full is tried again, and only that: the events are known by their ids."""
+    """Publishes again the events whose mailbox was full; the others are recognised by their ids and not delivered twice."""
     deadline, pause, latest = Deadline(handoff.patience), PAUSE, result
     while latest.deliveries.rejected:
         if deadline.left <= pause:

@@ -1,4 +1,4 @@
-"""Ids of events that have none of their own, which are the same when Spark runs a task again, whatever order its rows come in."""
+"""Ids for events without an id: the same when Spark repeats a task, even if its rows come in another order."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
-from actors.event_content import pack_event
+from actors.mailboxes.event_content import pack_event
 from spark_bridge.task_place import TaskPlace
 
 __all__ = ["ContentIds", "row_numbers"]
 
 PARTITION_BITS = 33
-"""As Spark's monotonically_increasing_id has it."""
+"""As in Spark's monotonically_increasing_id."""
 
 
 def row_numbers(place: TaskPlace, first: int, count: int) -> Any:
-    """Distinct within one run of a DataFrame, and no more than that."""
+    """Row numbers that are distinct within one run of a DataFrame."""
     start = (place.rows_of << PARTITION_BITS) + first
     return pa.array(np.arange(start, start + count))
 
 
 class ContentIds:
-    """A digest of the row, of the micro-batch (or the job) and partition it is in, and of how many equal rows came before it there.
+    """A digest of the row, of its micro-batch (or job) and partition, and of the number of equal rows before it there.
 
-    Without the partition, equal rows of two partitions would be taken for one event, and lost. With it, a batch that is cut otherwise
-    when it is repeated is delivered again: rather twice than never.
+    Without the partition, equal rows of two partitions would be taken for one event, and one would be lost. With it, a batch that is split
+    differently when it is repeated is delivered again: delivering twice is better than never.
     """
 
     def __init__(self, place: TaskPlace, otherwise: str) -> None:

@@ -1,4 +1,4 @@
-"""Where in Spark's work a task is."""
+"""The position of a task in Spark's work: query, micro-batch, partition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TaskPlace:
     partition: int
     """Of the stage. After a coalesce one task does the work of several partitions of a DataFrame."""
     query: str | None = None
-    """The id of a streaming query, the same whenever it goes on from the same checkpoint; None in a batch query."""
+    """The id of a streaming query, the same whenever it continues from the same checkpoint; None in a batch query."""
     batch: int | None = None
     """The number of its micro-batch."""
     part: int | None = None
@@ -28,7 +28,7 @@ class TaskPlace:
         return self.partition if self.part is None else self.part
 
     def scope(self, otherwise: str) -> str:
-        """What names that are made in this task are to be told apart by: the same when the task is run again."""
+        """A prefix for names that are generated in this task: the same when the task is repeated."""
         if self.query is None:  # `otherwise` is of one DataFrame, and so are its partitions
             return f"{otherwise}/{self.rows_of}"
         return f"{self.query}/{self.batch}/{self.partition}/{self.rows_of}"
@@ -39,7 +39,7 @@ def task_place() -> TaskPlace:
     context = TaskContext.get()
     if context is None:
         return TaskPlace(0)
-    # Not documented, and yet what Spark itself tells batches apart by; a test would notice if they went.
+    # Not documented, but Spark itself identifies batches by it; a test fails if it disappears.
     query, batch = context.getLocalProperty("sql.streaming.queryId"), context.getLocalProperty("streaming.sql.batchId")
     if query is None or batch is None:
         return TaskPlace(context.partitionId())
@@ -47,7 +47,7 @@ def task_place() -> TaskPlace:
 
 
 def streaming_task() -> TaskPlace:
-    """The same where it must be one of a streaming query."""
+    """The same for a task that must be part of a streaming query."""
     place = task_place()
     if place.query is None:
         raise SettingError(

@@ -1,4 +1,4 @@
-"""The server as a Spark Python worker has it: one connection per process, however many tasks and batches the process is given."""
+"""The connection of a Spark Python worker to the server: one per process, for all its tasks and batches."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ray_pubsub.delivery.levels import seconds
 from ray_pubsub.errors import ClusterError, FencedError, SettingError, UnavailableError, UnknownServerError
+from ray_pubsub.model.arguments import check_seconds
 
 if TYPE_CHECKING:
-    from actors.server import Server
+    from actors.client.server import Server
 
 __all__ = ["ServerPlace", "server_of", "server_place", "server_used", "while_connected"]
 
 LONGEST_CONNECTING = 20.0
-"""Seconds for which a task looks for a server that is not there. A wrong address is told by then, and Spark starts the task again."""
+"""Seconds for which a task looks for a server that is not there, before it reports a wrong address and Spark repeats it."""
 PAUSE, LONGEST_PAUSE = 0.1, 2.0
 ADDRESS = re.compile(r"(?!ray://).+:\d{1,5}")
-"""Not of Ray Client, which is no way for data."""
+"""host:port; not an address of Ray Client, which is too slow for data."""
 
 _connected: dict[tuple[int, str, str | None], Connection] = {}
-"""By process too: a worker that was forked from one that had a connection has none."""
+"""The key includes the process id: a worker that was forked from a connected one has no connection itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +39,27 @@ class Connection:
     """The socket of the Ray node that this process is part of."""
 
     def node_is_there(self) -> bool:
-        """Asked before Ray is: in a process whose node is gone, Ray ends the process at the next thing it is asked to do."""
+        """Checked before each use of Ray: if the node is gone, the next call of Ray ends the process."""
         if self.node is None:
             return True
-        with socket.socket(socket.AF_UNIX) as knocking:
-            knocking.setblocking(False)  # one that does not answer is there
-            return knocking.connect_ex(self.node) not in (errno.ECONNREFUSED, errno.ENOENT)
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.setblocking(False)  # a node that is slow to accept is there
+            return probe.connect_ex(self.node) not in (errno.ECONNREFUSED, errno.ENOENT)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerPlace:
-    """Where a task finds its server. Has no token in it: what travels with a plan is written to logs."""
+    """Where a task finds its server. It contains no token, because Spark writes plans to its logs."""
 
     name: str
     address: str | None
     timeout: float
-    """Seconds for which a server that is away is waited for."""
+    """Seconds to wait for a server that is down."""
 
 
 def server_place(server: Any, address: str | None, timeout: float, frame: Any = None) -> ServerPlace:
-    """`server` is a name or a connected Server. Without an address it is that of this process, if it has one: its connection, or
-    RAY_ADDRESS; under Spark Connect it is not, because this process is no part of the cluster that Spark runs on."""
+    """`server` is a name or a connected Server. The default address is that of this process: its connection, or RAY_ADDRESS. Under
+    Spark Connect there is no default, because this process does not run on the cluster that Spark runs on."""
     name = server if isinstance(server, str) else getattr(server, "name", None)
     if not isinstance(name, str):
         raise SettingError("server", f"the name of a server, or what connect() gave, not {type(server).__name__}")
@@ -67,15 +67,14 @@ def server_place(server: Any, address: str | None, timeout: float, frame: Any = 
         raise SettingError("server", "a name cannot be empty")
     if address is not None and not isinstance(address, str):
         raise SettingError("address", f"host:port of the Ray cluster, not {address!r}")
-    if not seconds("timeout", timeout) > 0:
-        raise SettingError("timeout", "must be more than 0 seconds")
+    check_seconds("timeout", timeout, zero=False)
     if address is None and not isinstance(server, str):
         address = server.address
     if address is None and not type(frame).__module__.startswith("pyspark.sql.connect"):
         address = _own_address()
     if address == "auto":
         address = None
-    # Told here, because tasks would look for it until their deadlines.
+    # Checked here, because tasks would look for it until their deadlines.
     if address is not None and not ADDRESS.fullmatch(address):
         raise SettingError("address", f"host:port of the Ray cluster, such as 10.0.0.5:6379, not {address!r}")
     return ServerPlace(name, address, float(timeout))
@@ -85,7 +84,7 @@ def server_of(place: ServerPlace) -> Server:
     """The server; the same object as long as the process keeps it."""
     own = [each for (process, _, _), each in _connected.items() if process == os.getpid()]
     elsewhere = place.address is not None and any(each.server.address != place.address for each in own)
-    # A process can be part of one cluster. Nobody else is using what is given up here, as a process runs one task at a time.
+    # A process can be part of one cluster only. No other task uses the connection that is closed here: a process runs one task at a time.
     if (_key(place) not in _connected and elsewhere) or not all(each.node_is_there() for each in own):
         _forget()
     if _key(place) not in _connected:
@@ -94,7 +93,7 @@ def server_of(place: ServerPlace) -> Server:
 
 
 def while_connected(place: ServerPlace, batches: Iterable[Any]) -> Iterator[Any]:
-    """The batches, as long as there is a node of the cluster to hand them to. Raises ClusterError then."""
+    """Yields the batches while the process's node of the cluster is there. Raises ClusterError when it is gone."""
     for batch in batches:
         found = _connected.get(_key(place))
         if found is not None and not found.node_is_there():
@@ -110,8 +109,8 @@ def _key(place: ServerPlace) -> tuple[int, str, str | None]:
 
 @contextmanager
 def server_used(place: ServerPlace) -> Iterator[Server]:
-    """The same for one task. If the server turns out to be away, the connection is given up, so that the next attempt, which may be in
-    the same process, looks for it anew."""
+    """The same for one task. If the server is not available, the connection is closed, so that the next attempt, which may be in the same
+    process, connects again."""
     try:
         yield server_of(place)
     except (ClusterError, FencedError, UnavailableError, UnknownServerError):
@@ -120,7 +119,7 @@ def server_used(place: ServerPlace) -> Iterator[Server]:
 
 
 def _connect(place: ServerPlace) -> Connection:
-    from actors.starting import connect
+    from actors.client.starting import connect
 
     ends = time.monotonic() + min(place.timeout, LONGEST_CONNECTING)
     pause = PAUSE
@@ -141,12 +140,13 @@ def _connect(place: ServerPlace) -> Connection:
 
 @contextmanager
 def _quiet_end() -> Iterator[None]:
-    """Spark ends its Python processes by SIGTERM, and Ray sets a handler that then prints where they were: the one before it comes back."""
+    """Restores the SIGTERM handler after connecting: Spark ends its Python processes by SIGTERM, and Ray's handler would print a
+    traceback."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield
     finally:
-        with suppress(ValueError):  # not in the main thread, where handlers are set
+        with suppress(ValueError):  # handlers can be set in the main thread only
             signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
@@ -159,10 +159,10 @@ def _conditions() -> str:
 
 
 def _forget() -> None:
-    """All connections: one that goes takes Ray with it."""
+    """Closes all connections, because closing one disconnects the process from Ray."""
     while _connected:
         _, found = _connected.popitem()
-        with suppress(Exception):  # it may be gone in any way
+        with suppress(Exception):  # it may fail in any way
             found.server.close()
 
 

@@ -1,13 +1,18 @@
-"""Hypothesis draws the same examples on every run, so that a failure is a failure of the code. What is measured about the machine is kept
-with the run, not in the user's home. Under pytest-xdist, tests that share a cluster or a session run in one process."""
+"""Settings of every run, the order of tests under pytest-xdist, and the Ray cluster that tests share.
+
+Hypothesis draws the same examples on every run, so that a failure is a failure of the code. Measurements of the machine are kept with the
+run, not in the user's home.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +20,19 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from actors.cluster import Joined
+    from actors.cluster.joining import Joined
+    from tests.temporary_postgres import TemporaryPostgres
 
-settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=200)
+EXAMPLES = int(os.environ.get("EXAMPLES", "50"))
+"""Of each property that does not say how many it needs; EXAMPLES=1000 make test looks longer."""
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=EXAMPLES)
 settings.load_profile("repeatable")
 
 os.environ.setdefault("RAY_PUBSUB_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"ray-pubsub-tests-{os.getuid()}"))
+# Servers of this run are found by its own programs only.
+os.environ.setdefault("RAY_PUBSUB_RUNTIME_DIR", tempfile.mkdtemp(prefix="ray-pubsub-servers-"))
+# Kernels are compiled where they are first used, so that a test never depends on what another process has compiled.
+os.environ.setdefault("RAY_PUBSUB_KERNELS", "now")
 # Ray reads these when it is imported, so they are set before any test is. The first makes it listen on the loopback interface only; it is
 # the one switch that does (`_node_ip_address="127.0.0.1"` is replaced by the machine's address). The token is this run's; Ray would write
 # one to the user's home.
@@ -28,37 +40,77 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 os.environ.setdefault("RAY_AUTH_MODE", "token")
 os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
-TOGETHER = ("tests/cluster/", "tests/spark/")
+# Ray would start its workers at low priority, below tests that only compute.
+os.environ.setdefault("RAY_worker_niceness", "0")
+
+TOGETHER = {
+    "tests/cluster/failures/": "1", "tests/http/": "1",
+    "tests/cluster/": "2", "tests/spark/": "2",
+}  # fmt: skip
+"""The tests of these folders run in two processes, one of "1" and one of "2", and share a cluster and a Spark session there. They wait
+often, so they start first, and all other tests fill the gaps at a lower priority. More clusters at once starve each other on two cores."""
+
+
+def group_of(nodeid: str) -> str | None:
+    """The tests that run together with this one."""
+    return next((group for folder, group in TOGETHER.items() if nodeid.startswith(folder)), None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: group_of(item.nodeid) or "3")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ and group_of(item.nodeid) is None and os.nice(0) < LOW_PRIORITY:
+        os.nice(LOW_PRIORITY - os.nice(0))
+
+
+LOW_PRIORITY = 4
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """--dist loadgroup by folder, otherwise by file, so that what the tests of a file share is made once. pytest-xdist 3.8 appends groups
+    """--dist loadgroup by group, otherwise by file, so that what the tests of a file share is made once. pytest-xdist 3.8 appends groups
     to the ids of tests, which pytest 9.2 ignores without a word."""
     if config.getvalue("dist") != "loadgroup":
         return None
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByFolder(LoadScopeScheduling):
+    class ByGroup(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return next((folder for folder in TOGETHER if nodeid.startswith(folder)), nodeid.partition("::")[0])
+            return group_of(nodeid) or nodeid.partition("::")[0]
 
-    # By name rather than by number of tests: the folders with the longest come first, and many short files last, to fill the gap.
+    # In the order of collection, not by the number of tests.
     config.option.loadscopereorder = False
-    return ByFolder(config, log)
+    return ByGroup(config, log)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[TemporaryPostgres]:
+    """One PostgreSQL server for all tests of this process that ask for it; each has schemas of its own."""
+    from tests.temporary_postgres import TemporaryPostgres
+
+    with TemporaryPostgres() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Joined]:
     """One Ray cluster for all tests of this process that ask for it: 2 CPUs, reachable from this machine only. This process is connected
     to it, and programs that tests start find it by RAY_ADDRESS."""
-    from actors.cluster import ADDRESS_VARIABLE, join
+    from actors.cluster.joining import ADDRESS_VARIABLE, join
+    from ray_pubsub.failpoints import VARIABLE as FAILPOINTS
 
-    before = {name: os.environ.get(name) for name in (ADDRESS_VARIABLE, "RAY_TMPDIR")}
+    _compile_kernels()
+    before = {name: os.environ.get(name) for name in (ADDRESS_VARIABLE, "RAY_TMPDIR", FAILPOINTS)}
     # Short, because the paths of Ray's sockets are below it and may have 107 characters.
     folder = tempfile.mkdtemp(prefix="rp", dir="/tmp")
     os.environ["RAY_TMPDIR"] = folder
-    joined = join("local", start=True)
+    os.environ[FAILPOINTS] = (
+        f"{folder}/failpoints"  # for `failpoints`; processes of the cluster look for it when they start
+    )
+    with _one_at_a_time("cluster"):  # Ray gives up a node that has not started after half a minute
+        joined = join("local", start=True)
     os.environ[ADDRESS_VARIABLE] = joined.address
     try:
         yield joined
@@ -70,3 +122,33 @@ def cluster() -> Iterator[Joined]:
             else:
                 os.environ[name] = value
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def failpoints(cluster: Joined) -> Iterator[Path]:
+    """A file by which processes of the cluster crash or fail where they write (ray_pubsub/failpoints.py)."""
+    from ray_pubsub.failpoints import VARIABLE
+
+    path = Path(os.environ[VARIABLE])
+    yield path
+    path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _one_at_a_time(what: str) -> Iterator[None]:
+    """Among the processes of all runs on this machine."""
+    with (Path(tempfile.gettempdir()) / f"ray-pubsub-tests-{what}-{os.getuid()}.lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _compile_kernels() -> None:
+    """What every server needs, compiled before one has a deadline: in a fresh tree that takes longer than some tests wait."""
+    from ray_pubsub import MatchIndex, PriorityRules
+
+    index, rules = MatchIndex(), PriorityRules(["low", "high"])
+    index.add_many(range(3), ["x = 1", "y > 2 and x < 9", "s = 'a'"])
+    index.match({"x": 1, "s": "a"})
+    index.match_many([{"x": 1}, {"y": 3.5}])
+    rules.add("r", "high", "x > 1")
+    rules.priorities([{"x": 1}])

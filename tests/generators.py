@@ -206,6 +206,7 @@ ORDINARY: Mapping[Kind, Sequence[Any]] = {
     Kind.STRING: ("", "ab", "\ue000"),
     Kind.BOOLEAN: (True, False),
     Kind.TIMESTAMP: (datetime.datetime(2024, 2, 29, 12, 30, 0, 1),),
+    Kind.LIST: ([], [3, "ab", None], [{"n": 1}]),
 }
 UNTESTED: Sequence[dict[str, Any]] = (
     {},

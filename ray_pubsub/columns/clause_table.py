@@ -1,13 +1,13 @@
-"""Clauses as records, before they are given to an engine: a clause is a run of tests, a test is one record.
+"""Clauses as records, before they are given to an engine: a clause is a list of tests, a test is one record or a run of records.
 
-Almost every test is one interval of numbers or timestamps or one string, and is stored in numbers; the few that are not (several
-intervals, several kinds, absence allowed, ranges of strings, patterns) point at their ValueSet. The table only grows: it is the live
-tail of an index, and the form in which clauses are handed to a block.
+Most tests are one interval of numbers or timestamps, or one string: one record of numbers. A set (`in`, `not in`, `!=`, a union of
+intervals) is a run of such records, one per piece. Tests that are neither (absence allowed, ranges of strings, patterns) are the
+number of a set (opaque/opaque_sets.py). The table only grows: it is the live tail of an index, and the form in which clauses are handed to
+a segment.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,89 +15,60 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ray_pubsub.columns.opaque.opaque_sets import OpaqueSets
+from ray_pubsub.columns.test_records import RECORD, TEST, Form, Side, TestRecord, piece_record
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.kernels.coding import attribute_uses
+from ray_pubsub.kernels.columns.coding import attribute_uses
+from ray_pubsub.kernels.columns.opaque_sets import gather_runs, take_records
 from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, Cut, Cuts, ValueSet
-from ray_pubsub.model.event_batch import split_number
 from ray_pubsub.model.values import Kind
 
-__all__ = ["TEST", "ClauseTable", "Form", "Side", "TestColumns", "TestRecord", "as_alternative", "test_record"]
-
-TEST = np.dtype(
-    [
-        ("attribute", "<i4"),
-        ("form", "u1"),
-        ("kind", "u1"),
-        ("low_side", "u1"),
-        ("high_side", "u1"),
-        ("low_whole", "<i8"),  # a string's number in the vocabulary; for OPAQUE the number of the ValueSet
-        ("low_rest", "<f8"),
-        ("high_whole", "<i8"),
-        ("high_rest", "<f8"),
-    ]
-)
-PACKED_TEST = "iBBBBqdqd"
-assert struct.calcsize("<" + PACKED_TEST) == TEST.itemsize
+__all__ = ["ClauseTable", "TestColumns", "records_of_test"]
 
 
-class Form:
-    """What a test record holds; to either, ALTERNATIVE may be added: the tests of its clause are alternatives, of which one must hold, and
-    all the clauses of its owner, which follow each other, must hold (OpIndex section 6.1)."""
-
-    INTERVAL = 0
-    OPAQUE = 1
-    ALTERNATIVE = 2
-
-
-class Side:
-    """Where a cut lies: just before its value, just after it, or nowhere (no bound)."""
-
-    BEFORE = 0
-    AFTER = 1
-    NONE = 2
-
-
-TestRecord = tuple[int, int, int, int, int, int, float, int, float]
-
-
-def test_record(attribute: int, allowed: ValueSet, vocabulary: Vocabulary, table: ClauseTable) -> TestRecord:
-    """The record of a test; a ValueSet that is not one interval is put into the table's list of those, once."""
+def records_of_test(
+    attribute: int, allowed: ValueSet, vocabulary: Vocabulary, table: ClauseTable, *, runs: bool = True
+) -> list[TestRecord]:
+    """The records of a test. A ValueSet that records cannot express is put into the table's list of those, once; without `runs`, so is
+    every one that needs more than one record."""
     if not allowed.absent and not allowed.patterns:
         parts = [(kind, allowed.cuts(kind)) for kind in Kind if allowed.cuts(kind)]
-        if len(parts) == 1 and len(parts[0][1]) == 2 and (parts[0][0] != Kind.STRING or _is_point(parts[0][1])):
-            kind, (enter, leave) = parts[0]
-            return (
-                attribute,
-                Form.INTERVAL,
-                int(kind),
-                Side.NONE if enter == BELOW_ALL else enter[2],
-                Side.NONE if leave == ABOVE_ALL else leave[2],
-                *_number(kind, enter, vocabulary),
-                *_number(kind, leave, vocabulary),
-            )
-    number = table.opaque_numbers.setdefault((attribute, allowed), len(table.opaque))
-    if number == len(table.opaque):
-        table.opaque.append((attribute, allowed))
-    return (attribute, Form.OPAQUE, 0, 0, 0, number, 0.0, 0, 0.0)
+        excluded = _excluded_points(parts) if runs else ()
+        if excluded:
+            kind = parts[0][0]
+            flags = [Form.EXCLUDED] + [Form.EXCLUDED | Form.CONTINUED] * (len(excluded) - 1)
+            cuts = [((0, value, Side.BEFORE), (0, value, Side.AFTER)) for value in excluded]
+            return [
+                piece_record(attribute, flag, kind, *cut, vocabulary) for flag, cut in zip(flags, cuts, strict=True)
+            ]
+        pieces = [(kind, *piece) for kind, cuts in parts for piece in zip(cuts[::2], cuts[1::2], strict=True)]
+        expressible = all(kind != Kind.STRING or _is_point(enter, leave) for kind, enter, leave in pieces)
+        if expressible and (runs or len(pieces) == 1):
+            flags = [Form.INTERVAL] + [Form.CONTINUED] * (len(pieces) - 1)
+            return [
+                piece_record(attribute, flag, *piece, vocabulary) for flag, piece in zip(flags, pieces, strict=True)
+            ]
+    number = table.opaque.add(attribute, allowed, vocabulary)
+    return [(attribute, Form.OPAQUE, 0, 0, 0, number, 0.0, 0, 0.0)]
 
 
-def as_alternative(record: TestRecord) -> TestRecord:
-    """The record as one of a clause of alternatives."""
-    return (record[0], record[1] | Form.ALTERNATIVE, *record[2:])
+def _excluded_points(parts: list[tuple[Kind, Cuts]]) -> list[Any]:
+    """If the set is everything of one kind but a few points: those points."""
+    if len(parts) != 1:
+        return []
+    kind, cuts = parts[0]
+    if len(cuts) < 4 or cuts[0] != BELOW_ALL or cuts[-1] != ABOVE_ALL:
+        return []
+    gaps = list(zip(cuts[1:-1:2], cuts[2:-1:2], strict=True))
+    # Just after a timestamp is written as just before the next one.
+    step = 1 if kind == Kind.TIMESTAMP else 0
+    points = all(leave == (0, enter[1] + step if step else enter[1], 1 - step) for enter, leave in gaps)
+    return [enter[1] for enter, _ in gaps] if points else []
 
 
-def _is_point(cuts: Cuts) -> bool:
+def _is_point(enter: Cut, leave: Cut) -> bool:
     """Strings have numbers, not an order of numbers: only equality is a comparison of numbers."""
-    enter, leave = cuts
     return len(enter) == 3 and len(leave) == 3 and enter[1] == leave[1]
-
-
-def _number(kind: Kind, cut: Cut, vocabulary: Vocabulary) -> tuple[int, float]:
-    if len(cut) == 1:
-        return 0, 0.0
-    if kind == Kind.STRING:
-        return vocabulary.strings.number(cut[1]), 0.0
-    return split_number(cut[1])
 
 
 class TestColumns:
@@ -125,16 +96,15 @@ class TestColumns:
 
 @dataclass(slots=True)
 class ClauseTable:
-    """`count` clauses: clause i belongs to `owners[i]` and has the tests `offsets[i]:offsets[i + 1]`."""
+    """`count` clauses: clause i belongs to `owners[i]` and has the records `offsets[i]:offsets[i + 1]`."""
 
     count: int
     owners: NDArray[np.int64]
     offsets: NDArray[np.int64]
     tests: Any
     """Records of TEST, or TestColumns."""
-    opaque: list[tuple[int, ValueSet]]
-    """The tests that are not records in themselves: attribute and set."""
-    opaque_numbers: dict[tuple[int, ValueSet], int]
+    opaque: OpaqueSets
+    """The sets that records cannot express."""
     _addresses: tuple[int, int, int] | None = None
 
     @property
@@ -150,17 +120,18 @@ class ClauseTable:
 
     @classmethod
     def empty(cls) -> ClauseTable:
-        return cls(0, np.empty(64, np.int64), np.zeros(65, np.int64), np.empty(256, TEST), [], {})
+        return cls(0, np.empty(64, np.int64), np.zeros(65, np.int64), np.empty(256, TEST), OpaqueSets.empty())
 
     def uses(self) -> NDArray[np.int64]:
-        """How many tests each attribute has."""
-        found: NDArray[np.int64] = attribute_uses(self.tests["attribute"][: self.test_count])
+        """How many tests each attribute has; a run counts once."""
+        form = self.tests["form"][: self.test_count]
+        found: NDArray[np.int64] = attribute_uses(self.tests["attribute"][: self.test_count], form, Form.CONTINUED)
         return found
 
     def of_alternatives(self) -> NDArray[np.bool_] | None:
         """Which clauses are alternatives; None if none is."""
         form = self.tests["form"][: self.test_count]
-        if form.max(initial=0) < Form.ALTERNATIVE:
+        if not (form & Form.ALTERNATIVE).any():
             return None
         filled = np.diff(self.offsets[: self.count + 1]) > 0
         found = np.zeros(self.count, dtype=bool)
@@ -169,11 +140,9 @@ class ClauseTable:
 
     def take(self, clauses: NDArray[np.int64]) -> ClauseTable:
         """A table of these clauses, in this order; it shares the sets."""
-        lengths = np.diff(self.offsets)[clauses]
-        ends = np.cumsum(lengths)
-        tests = np.arange(int(lengths.sum())) + np.repeat(self.offsets[clauses] - (ends - lengths), lengths)
-        offsets = np.concatenate([[0], ends]).astype(np.int64)
-        return ClauseTable(len(clauses), self.owners[clauses], offsets, self.tests[tests], self.opaque, {})
+        places, offsets = gather_runs(self.offsets, clauses)
+        tests = self.tests[places] if isinstance(self.tests, TestColumns) else take_records(self.tests, places)
+        return ClauseTable(len(clauses), self.owners[clauses], offsets, tests, self.opaque)
 
     def append(self, owner: int, records: Sequence[TestRecord]) -> None:
         """One more clause. Fields are packed in one call: assigning them one by one took five times as long."""
@@ -182,6 +151,21 @@ class ClauseTable:
             RECORD.pack_into(self.tests, place, *record)
             place += TEST.itemsize
         self.count += 1
+
+    def extend(self, other: ClauseTable) -> None:
+        """All clauses of another table of the same vocabulary."""
+        tests = other.tests[: other.test_count]
+        opaque = np.flatnonzero(tests["form"] & Form.OPAQUE)
+        if len(opaque):
+            tests = tests.copy()
+            used, which = np.unique(tests["low_whole"][opaque], return_inverse=True)
+            tests["low_whole"][opaque] = self.opaque.extend(other.opaque.take(used))[which.reshape(-1)]
+        self.make_room_for_many(other.count, len(tests))
+        start, end = self.test_count, self.count + other.count
+        self.tests[start : start + len(tests)] = tests
+        self.owners[self.count : end] = other.owners[: other.count]
+        self.offsets[self.count + 1 : end + 1] = other.offsets[1 : other.count + 1] + start
+        self.count = end
 
     def make_room(self, owner: int, tests: int) -> int:
         """Room for one more; where its tests start. It is there once `count` is raised."""
@@ -193,7 +177,7 @@ class ClauseTable:
         return start
 
     def make_room_for_many(self, clauses: int, tests: int) -> None:
-        """Room for so many more, in all."""
+        """Makes room for this many more clauses and tests."""
         if self.count + clauses > len(self.owners):
             self._addresses = None
             self.owners = _grown(self.owners, self.count + clauses)
@@ -201,9 +185,6 @@ class ClauseTable:
         if self.test_count + tests > len(self.tests):
             self._addresses = None
             self.tests = _grown(self.tests, self.test_count + tests)
-
-
-RECORD = struct.Struct("<" + PACKED_TEST)
 
 
 def _grown(array: NDArray[Any], needed: int) -> NDArray[Any]:

@@ -14,9 +14,9 @@ from ray_pubsub.columns.coding import (
     RANKED,
     CodedTests,
     CodeSpace,
-    PatternColumn,
     track_layout,
 )
+from ray_pubsub.columns.opaque.pattern_list import PatternList, key_of_leaf
 from ray_pubsub.columns.saved_state import SavedState, State, Texts, check, check_offsets, check_within
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.language.tree import Like, Operand, Regexp
@@ -56,7 +56,7 @@ def space_state(space: CodeSpace) -> State:
         "patterns": Texts([leaf.pattern.plain for leaf in leaves]),
         "escapes": Texts([escape or "" for escape in escapes]),
         "forms": np.array(forms, np.uint8),
-        "pattern_attributes": np.array([pattern.attribute for pattern in space.patterns], np.int32),
+        "pattern_attributes": space.patterns.attributes,
         "refusals": np.array(sorted(space.refusals), np.int32),
     }
 
@@ -76,8 +76,7 @@ def restored_space(state: SavedState, vocabulary: Vocabulary) -> CodeSpace:
     check_within(top, 0, LARGEST_CODE - 2, "codes")
     strings = _strings(state.texts("strings"), count[of_strings], vocabulary)
     patterns = _patterns(state, vocabulary)
-    named = np.array([pattern.attribute for pattern in patterns], np.int32)
-    check(np.isin(named, attributes).all(), "patterns of attributes that no clause tests")
+    check(np.isin(patterns.attributes, attributes).all(), "patterns of attributes that no clause tests")
     refusals = state.array("refusals", np.int32, None)
     check_within(refusals, len(attributes), len(attributes) + len(patterns) - 1, "pattern columns")
     return CodeSpace(
@@ -106,7 +105,7 @@ def _strings(texts: list[str], counts: NDArray[np.int64], vocabulary: Vocabulary
     }
 
 
-def _patterns(state: SavedState, vocabulary: Vocabulary) -> list[PatternColumn]:
+def _patterns(state: SavedState, vocabulary: Vocabulary) -> PatternList:
     patterns, escapes = state.texts("patterns"), state.texts("escapes")
     forms = state.array("forms", np.uint8, len(patterns))
     attributes = state.array("pattern_attributes", np.int32, len(patterns))
@@ -118,8 +117,8 @@ def _patterns(state: SavedState, vocabulary: Vocabulary) -> list[PatternColumn]:
         name, operand = vocabulary.attributes.texts[attribute], Operand(Kind.STRING, pattern)
         check(form != LIKE_WITH_ESCAPE or len(escape) == 1, "an escape is one character")
         leaf = Regexp(name, operand) if form == REGEXP else Like(name, operand, None if form == LIKE else escape)
-        found.append(PatternColumn(attribute, leaf))
-    return found
+        found.append(key_of_leaf(leaf, vocabulary))
+    return PatternList(attributes, np.array(found, np.int64), vocabulary)
 
 
 def coded_state(coded: CodedTests) -> State:

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.columns.clause_table import TEST, ClauseTable, Form, Side, TestColumns, test_record
+from ray_pubsub.columns.clause_table import ClauseTable, TestColumns, records_of_test
 from ray_pubsub.columns.coding import KINDS, MATCH, RANKED, CodedTests, CodeSpace
+from ray_pubsub.columns.opaque.opaque_sets import OpaqueSets
+from ray_pubsub.columns.test_records import TEST, Form, Side
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.kernels.decoding import decode_intervals, keep_records
-from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, EVERYTHING, Cut, PatternTest, ValueSet
+from ray_pubsub.kernels.columns.decoding import decode_intervals, keep_records
+from ray_pubsub.kernels.columns.opaque_sets import NEGATED_PATTERN
+from ray_pubsub.kernels.columns.runs import OPAQUE, list_records, record_sizes
+from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, Cut, ValueSet
 from ray_pubsub.model.values import Kind
 
 __all__ = ["chosen_tests", "decode_clauses", "join_tables", "move_table"]
@@ -36,45 +40,66 @@ def chosen_tests(coded: CodedTests, clauses: NDArray[np.int64]) -> CodedTests:
 def decode_clauses(coded: CodedTests, owners: NDArray[np.int64], vocabulary: Vocabulary) -> ClauseTable:
     """The table that codes to these tests."""
     space = coded.space
-    tests = np.zeros(len(coded.column), dtype=TEST)
-    table = ClauseTable(len(owners), owners, coded.offsets.astype(np.int64), tests, [], {})
-    kind, plain = np.empty(len(tests), dtype=np.int8), np.empty(len(tests), dtype=np.bool_)
-    pieces = np.empty(0, np.int32) if coded.pieces is None else coded.pieces
-    decode_intervals(
-        coded.column, coded.low, coded.high, pieces, KINDS, space.attributes, *space.arrays, tests, kind, plain
+    form, column, low, high, starts = _records(coded)
+    tests = np.zeros(len(column), dtype=TEST)
+    offsets = coded.offsets.astype(np.int64)
+    table = ClauseTable(
+        len(owners), owners, offsets if starts is None else starts[offsets], tests, _pattern_sets(space)
     )
-    plain |= _string_points(coded, tests, kind, vocabulary)
+    kind, plain = np.empty(len(tests), dtype=np.int8), np.empty(len(tests), dtype=np.bool_)
+    decode_intervals(column, low, high, KINDS, space.attributes, *space.arrays, tests, kind, plain)
+    plain |= _string_points(coded, column, low, high, tests, kind, vocabulary)
+    if form is not None:
+        plain &= form[0] != OPAQUE
+        tests["form"] = form[1]
+    plain |= _pattern_tests(space, column, high, tests)
     known: dict[tuple[int, int, int, int], Any] = {}
-    for test in np.flatnonzero(~plain).tolist():
+    for record in np.flatnonzero(~plain).tolist():
+        test = record if starts is None else int(np.searchsorted(starts, record, side="right")) - 1
         piece = -1 if coded.pieces is None else int(coded.pieces[test])
         key = (int(coded.column[test]), int(coded.low[test]), int(coded.high[test]), piece)
         if key not in known:
             attribute, allowed = _value_set(coded, *key)
-            known[key] = test_record(attribute, allowed, vocabulary, table)
-        tests[test] = known[key]
+            (known[key],) = records_of_test(attribute, allowed, vocabulary, table, runs=False)
+        tests[record] = known[key]
     return table
 
 
+def _records(coded: CodedTests) -> tuple[Any, ...]:
+    """How the records are to be written (how their test is, and their form), their columns and codes, and where those of each test
+    start; a test without pieces is one record, and if all are, there is nothing to work out."""
+    if coded.pieces is None or not (coded.pieces >= 0).any():
+        return None, coded.column, coded.low, coded.high, None
+    space, count = coded.space, len(coded.column)
+    tests = (coded.column, coded.low, coded.high, coded.pieces, coded.piece_offsets, coded.piece_low, coded.piece_high)
+    way, size = np.empty(count, np.uint8), np.empty(count, np.int64)
+    record_sizes(*tests, len(space.attributes), KINDS, space.base, space.count, way, size)
+    starts = np.concatenate([[0], np.cumsum(size)])
+    column, low, high = (np.empty(int(starts[-1]), np.int32) for _ in range(3))
+    form = np.empty(len(column), np.uint8)
+    list_records(*tests, way, starts, column, low, high, form)
+    return (np.repeat(way, size), form), column, low, high, starts
+
+
 def _string_points(
-    coded: CodedTests, tests: NDArray[Any], kind: NDArray[np.int8], vocabulary: Vocabulary
-) -> NDArray[np.bool_]:
-    """Fills in the tests that are equalities of strings, looking up each operand of a column once; which they are."""
+    coded: CodedTests, column: NDArray[Any], low: NDArray[Any], high: NDArray[Any], tests: NDArray[Any], kind: NDArray[np.int8],
+    vocabulary: Vocabulary,
+) -> NDArray[np.bool_]:  # fmt: skip
+    """Fills in the records that are equalities of strings, looking up each operand of a column once; which they are."""
     space = coded.space
-    points: NDArray[np.bool_] = (kind == Kind.STRING) & (coded.low == coded.high)
-    if coded.pieces is not None:
-        points &= coded.pieces < 0
+    points: NDArray[np.bool_] = (kind == Kind.STRING) & (low == high)
     chosen = np.flatnonzero(points)
     # Twice the rank, if it is a point:
-    rank = coded.low[chosen] - space.base[coded.column[chosen] * KINDS + Kind.STRING] - 1
+    rank = low[chosen] - space.base[column[chosen] * KINDS + Kind.STRING] - 1
     chosen, rank = chosen[rank & 1 == 0], rank[rank & 1 == 0]
     points[:] = False
     points[chosen] = True
-    for column in np.unique(coded.column[chosen]).tolist():
-        here = coded.column[chosen] == column
+    for place in np.unique(column[chosen]).tolist():
+        here = column[chosen] == place
         mine = chosen[here]
-        texts = space.strings[column]
+        texts = space.strings[place]
         used, which = np.unique(rank[here] >> 1, return_inverse=True)
-        numbers = np.array([vocabulary.strings.number(texts[place]) for place in used.tolist()])[which.reshape(-1)]
+        numbers = np.array([vocabulary.strings.number(texts[rank]) for rank in used.tolist()])[which.reshape(-1)]
         tests["low_side"][mine], tests["high_side"][mine] = Side.BEFORE, Side.AFTER
         tests["low_whole"][mine] = tests["high_whole"][mine] = numbers
     return points
@@ -102,40 +127,69 @@ def join_tables(tables: list[ClauseTable], kept: list[NDArray[np.bool_]]) -> Cla
             keep_records(table.offsets[: table.count + 1], table.tests, keep, 0, part)
         opaque = np.flatnonzero(part["form"] & Form.OPAQUE)
         if len(opaque):
-            used = np.unique(part["low_whole"][opaque])
-            numbers = np.zeros(int(used[-1]) + 1, dtype=np.int64)
-            for number in used.tolist():
-                pair = table.opaque[number]
-                numbers[number] = joined.opaque_numbers.setdefault(pair, len(joined.opaque))
-                if numbers[number] == len(joined.opaque):
-                    joined.opaque.append(pair)
-            part["low_whole"][opaque] = numbers[part["low_whole"][opaque]]
+            used, which = np.unique(part["low_whole"][opaque], return_inverse=True)
+            part["low_whole"][opaque] = joined.opaque.extend(table.opaque.take(used))[which.reshape(-1)]
     return joined
 
 
 def move_table(table: ClauseTable, owner: NDArray[np.int64], old: Vocabulary, new: Vocabulary) -> ClauseTable:
-    """The table with other owners (owner[o] for o) and in another vocabulary, which learns only what the table uses."""
-    tests = table.tests[: table.test_count].copy()
+    """The table with other owners (owner[o] for o) and in another vocabulary, which learns only what the table uses. The records are
+    changed, not copied: the table is of no use any more."""
+    tests = table.tests[: table.test_count]
     numbers = np.zeros(len(old.attributes), dtype=np.int32)
-    for number in np.unique(tests["attribute"]).tolist():
-        numbers[number] = new.attributes.number(old.attributes.texts[number])
+    for number in np.flatnonzero(np.bincount(tests["attribute"])).tolist():
+        numbers[number] = new.attributes.number(old.attributes.texts[number], old.attributes.terms.get(number))
     tests["attribute"] = numbers[tests["attribute"]]
-    opaque = [(int(numbers[attribute]), allowed) for attribute, allowed in table.opaque]
     texts = np.flatnonzero((tests["form"] & Form.OPAQUE == 0) & (tests["kind"] == Kind.STRING))
-    if len(texts):  # a string test is an equality: both bounds are the same number
-        used, which = np.unique(tests["low_whole"][texts], return_inverse=True)
-        moved = np.array([new.strings.number(old.strings.texts[number]) for number in used.tolist()])[which.reshape(-1)]
-        tests["low_whole"][texts] = tests["high_whole"][texts] = moved
+    uses = tests["low_whole"][texts]  # a string test is an equality: both bounds are the same number
+    opaque = table.opaque
+    if len(opaque):
+        chosen = np.flatnonzero(tests["form"] & Form.OPAQUE)
+        used, which = np.unique(tests["low_whole"][chosen], return_inverse=True)
+        opaque = opaque.take(used)
+        tests["low_whole"][chosen] = which.reshape(-1)
+    moved = np.zeros(len(old.strings), dtype=np.int64)
+    named = np.flatnonzero(np.bincount(np.concatenate([uses, opaque.strings()])))
+    moved[named] = new.strings.numbers(map(old.strings.texts.__getitem__, named.tolist()))
+    tests["low_whole"][texts] = tests["high_whole"][texts] = moved[uses]
     owners = owner[table.owners[: table.count]]
-    return ClauseTable(table.count, owners, table.offsets[: table.count + 1], tests, opaque, {})
+    return ClauseTable(
+        table.count,
+        owners,
+        table.offsets[: table.count + 1],
+        tests,
+        opaque.moved(numbers, moved) if len(opaque) else opaque,
+    )
+
+
+def _pattern_sets(space: CodeSpace) -> OpaqueSets:
+    """Two sets for each pattern column: the strings that match, and those that do not."""
+    count = 2 * len(space.patterns)
+    if not count:
+        return OpaqueSets.empty()
+    pieces = np.zeros(count, TEST)
+    pieces["kind"], pieces["low_side"], pieces["high_side"] = Kind.STRING, Side.NONE, Side.NONE
+    every = np.arange(count + 1)
+    keys = np.repeat(space.patterns.keys, 2) | (every[:-1] & 1) * NEGATED_PATTERN
+    return OpaqueSets(np.repeat(space.patterns.attributes, 2), every, pieces, every, keys)
+
+
+def _pattern_tests(
+    space: CodeSpace, column: NDArray[Any], high: NDArray[Any], tests: NDArray[Any]
+) -> NDArray[np.bool_]:
+    """Fills in the records that are tests of patterns; which they are."""
+    found: NDArray[np.bool_] = column >= len(space.attributes)
+    if len(space.patterns):
+        pattern = column[found] - len(space.attributes)
+        tests[found] = np.zeros(1, TEST)
+        tests["attribute"][found] = space.patterns.attributes[pattern]
+        tests["form"][found] = Form.OPAQUE
+        tests["low_whole"][found] = 2 * pattern + (high[found] != MATCH)
+    return found
 
 
 def _value_set(coded: CodedTests, column: int, low: int, high: int, piece: int) -> tuple[int, ValueSet]:
     space = coded.space
-    if column >= len(space.attributes):
-        pattern = space.patterns[column - len(space.attributes)]
-        leaf = pattern.leaf if high == MATCH else replace(pattern.leaf, negated=True)
-        return pattern.attribute, ValueSet(False, strings=EVERYTHING, patterns=frozenset([PatternTest(leaf)]))
     pieces = [(low, high)]
     if piece >= 0:
         start, end = int(coded.piece_offsets[piece]), int(coded.piece_offsets[piece + 1])
@@ -150,8 +204,8 @@ def _value_set(coded: CodedTests, column: int, low: int, high: int, piece: int) 
                     _cut(space, column, kind, max(first, base)),
                     _cut(space, column, kind, min(last, end) + 1),
                 ]
-    numbers, strings, booleans, timestamps = (tuple(cuts[kind]) for kind in Kind)
-    return int(space.attributes[column]), ValueSet(pieces[0][0] == 0, numbers, strings, booleans, timestamps)
+    numbers, strings, booleans, timestamps, lists = (tuple(cuts[kind]) for kind in Kind)
+    return int(space.attributes[column]), ValueSet(pieces[0][0] == 0, numbers, strings, booleans, timestamps, lists)
 
 
 def _cut(space: CodeSpace, column: int, kind: Kind, code: int) -> Cut:

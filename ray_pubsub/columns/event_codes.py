@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.coding import KINDS, MATCH, NO_MATCH, CodeSpace
 from ray_pubsub.columns.pattern_set import PatternSet
+from ray_pubsub.columns.string_hashes import distinct_of
+from ray_pubsub.columns.string_table import StringTable
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.kernels.cells import order_by_row
-from ray_pubsub.kernels.coding import encode_lanes
-from ray_pubsub.model.event_batch import Cells, EventBatch, Lane, Layout
+from ray_pubsub.kernels.columns.cells import order_by_row
+from ray_pubsub.kernels.columns.coding import encode_lanes
+from ray_pubsub.model.event_batch import Cells, EventBatch, Flags, Layout
+from ray_pubsub.model.single_event import SingleEvent
+from ray_pubsub.model.text_column import TextColumn
 from ray_pubsub.model.values import Kind
 
-__all__ = ["EventCodes", "LanePlan", "encode_events", "plan_for", "string_codes"]
+__all__ = ["EventCodes", "LanePlan", "encode_events", "plan_for", "string_code"]
 
 MOST_PLANS = 1024
 
@@ -46,6 +50,8 @@ class LanePlan(NamedTuple):
 
 def encode_events(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -> EventCodes:
     """The codes of a batch; what no clause of the block tests is left out."""
+    if isinstance(batch, SingleEvent):
+        return _encode_single(batch, space, vocabulary)
     plan = plan_for(batch, space, vocabulary)
     cells = batch.cells()
     codes = np.empty(len(cells.rows), dtype=np.int32)
@@ -53,11 +59,13 @@ def encode_events(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -
     lane_column, lane_offsets, rows = plan.column, cells.offsets, cells.rows
     for number in plan.strings:
         lane = batch.lanes[number]
-        codes[lane_offsets[number] : lane_offsets[number + 1]] = string_codes(space, int(plan.column[number]), lane)[
-            lane.whole
-        ]
+        assert lane.strings is not None
+        of_strings = _string_codes(space, int(plan.column[number]), lane.strings)
+        codes[lane_offsets[number] : lane_offsets[number + 1]] = of_strings[lane.whole]
     if plan.patterns:
         lane_column, lane_offsets, rows, codes = _with_patterns(batch, space, plan, cells, codes)
+    if batch.flags is not None:
+        lane_column, lane_offsets, rows, codes = _with_flags(batch.flags, space, lane_column, lane_offsets, rows, codes)
     offsets = np.zeros(batch.size + 1, dtype=np.int64)
     column_out, code_out = np.empty(len(rows), dtype=np.int32), np.empty(len(rows), dtype=np.int32)
     used = order_by_row(lane_column, lane_offsets, rows, codes, offsets, column_out, code_out)
@@ -74,9 +82,7 @@ def plan_for(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -> Lan
             if len(space.plans) >= MOST_PLANS:
                 space.plans.clear()
             plan = space.plans[layout] = _plan(layout, space, vocabulary)
-        if len(batch.plans) >= MOST_PLANS:
-            batch.plans.clear()
-        batch.plans[space] = plan
+        batch.plans.remember(space, plan)
     return plan
 
 
@@ -93,6 +99,82 @@ def _plan(layout: Layout, space: CodeSpace, vocabulary: Vocabulary) -> LanePlan:
     return LanePlan(column, track, strings, patterns)
 
 
+class _SinglePlan(NamedTuple):
+    """What coding needs to know of single events of one layout."""
+
+    places: NDArray[np.int64]
+    """The values that some clause tests."""
+    offsets: NDArray[np.int64]
+    column: NDArray[np.int32]
+    """Of those values."""
+    strings: list[tuple[int, int, dict[str, int], list[str], int]]
+    """Of those that are strings: where the code goes, where the value is, ranks and operands, the code before the first operand."""
+    patterns: list[tuple[int, PatternColumns]]
+    """Values that patterns are asked about."""
+    numbers: bool
+    """Whether there are others than strings."""
+    track: NDArray[np.int32]
+    cell_offsets: NDArray[np.int64]
+
+
+def _single_plan(event: SingleEvent, space: CodeSpace, vocabulary: Vocabulary) -> _SinglePlan:
+    plan = plan_for(event, space, vocabulary)
+    places = np.flatnonzero(plan.column >= 0)
+    column = plan.column[places]
+    strings = [
+        (
+            target,
+            place,
+            space.string_ranks.get(int(plan.column[place]), {}),
+            space.strings.get(int(plan.column[place]), []),
+            int(space.base[plan.column[place] * KINDS + Kind.STRING]),
+        )
+        for target, place in enumerate(places.tolist())
+        if place in plan.strings
+    ]
+    patterns = [(place, space.pattern_sets[int(plan.column[place])]) for place in plan.patterns]
+    offsets, cells = np.array([0, len(places)]), np.arange(len(plan.column) + 1)
+    return _SinglePlan(places, offsets, column, strings, patterns, len(strings) < len(places), plan.track, cells)
+
+
+def _encode_single(event: SingleEvent, space: CodeSpace, vocabulary: Vocabulary) -> EventCodes:
+    """One event: a string is one look-up in a dictionary, and where all are strings no array is made but that of the codes."""
+    layout = event.layout()
+    plan: _SinglePlan | None = space.single_plans.get(layout)
+    if plan is None:
+        if len(space.single_plans) >= MOST_PLANS:
+            space.single_plans.clear()
+        plan = space.single_plans[layout] = _single_plan(event, space, vocabulary)
+    plains = event.plains
+    if plan.numbers:
+        cells = event.cells()
+        every = np.empty(len(plains), dtype=np.int32)
+        encode_lanes(plan.track, plan.cell_offsets, cells.whole, cells.rest, *space.arrays, every)
+        codes = every[plan.places]
+        for target, place, ranks, operands, base in plan.strings:
+            codes[target] = _string_code(plains[place], ranks, operands, base)
+    else:
+        codes = np.array(
+            [_string_code(plains[place], ranks, operands, base) for _, place, ranks, operands, base in plan.strings],
+            dtype=np.int32,
+        )
+    column = plan.column
+    for place, patterns in plan.patterns:
+        columns, said = patterns.single(plains[place])
+        column = np.concatenate([column, np.array(columns, np.int32)])
+        codes = np.concatenate([codes, np.array(said, np.int32)])
+    if event.flags is not None:
+        _, columns_of_flags, true = _flag_codes(event.flags, space)
+        column, codes = np.concatenate([column, columns_of_flags]), np.concatenate([codes, true])
+    offsets = plan.offsets if column is plan.column else np.array([0, len(codes)])
+    return EventCodes(offsets, column, codes)
+
+
+def _string_code(text: str, ranks: dict[str, int], operands: list[str], base: int) -> int:
+    rank = ranks.get(text)
+    return base + (2 * rank + 1 if rank is not None else 2 * bisect_left(operands, text))
+
+
 def _with_patterns(
     batch: EventBatch, space: CodeSpace, plan: LanePlan, cells: Cells, codes: NDArray[np.int32]
 ) -> tuple[NDArray[Any], ...]:
@@ -101,35 +183,71 @@ def _with_patterns(
     for number in plan.patterns:
         lane = batch.lanes[number]
         assert lane.strings is not None
-        offsets, column, code = space.pattern_sets[int(plan.column[number])].codes(lane.strings)
-        counts = np.diff(offsets)[lane.whole]
+        which, distinct = distinct_of(lane.strings)
+        offsets, column, code = space.pattern_sets[int(plan.column[number])].codes(distinct)
+        string = which[lane.whole]
+        counts = np.diff(offsets)[string]
         ends = np.cumsum(counts)
-        chosen = np.arange(int(counts.sum())) + np.repeat(offsets[lane.whole] - ends + counts, counts)
+        chosen = np.arange(int(counts.sum())) + np.repeat(offsets[string] - ends + counts, counts)
         columns.append(column[chosen])
         parts.append(code[chosen])
         rows.append(np.repeat(cells.rows[cells.offsets[number] : cells.offsets[number + 1]], counts))
     added = sum(map(len, columns[1:]))
+    if not added:
+        return plan.column, cells.offsets, cells.rows, codes
     lane_offsets = np.concatenate([cells.offsets, cells.offsets[-1] + np.arange(1, added + 1)])
     return np.concatenate(columns), lane_offsets, np.concatenate(rows), np.concatenate(parts)
 
 
-def string_codes(space: CodeSpace, column: int, lane: Lane) -> NDArray[np.int32]:
-    """Code of each distinct string of the lane."""
+def _with_flags(
+    flags: Flags,
+    space: CodeSpace,
+    lane_column: NDArray[np.int32],
+    lane_offsets: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    codes: NDArray[np.int32],
+) -> tuple[NDArray[Any], ...]:
+    """More cells, each a lane of its own: the flags of events that some clause of the block asks for."""
+    chosen, column, true = _flag_codes(flags, space)
+    if not len(chosen):
+        return lane_column, lane_offsets, rows, codes
+    return (
+        np.concatenate([lane_column, column]),
+        np.concatenate([lane_offsets, lane_offsets[-1] + np.arange(1, len(chosen) + 1)]),
+        np.concatenate([rows, flags.rows[chosen]]),
+        np.concatenate([codes, true]),
+    )
+
+
+def _flag_codes(flags: Flags, space: CodeSpace) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """Which of the flags some clause of the block asks for, their columns and codes."""
+    column = space.columns_of(flags.numbers)
+    chosen = np.flatnonzero(column >= 0)
+    column = column[chosen]
+    true = space.encode(column * KINDS + int(Kind.BOOLEAN), np.ones(len(chosen), np.int64), np.zeros(len(chosen)))
+    return chosen, column, true
+
+
+def string_code(space: CodeSpace, column: int, text: str) -> int:
+    """Code of one string."""
     base = int(space.base[column * KINDS + Kind.STRING])
-    operands, ranks = space.strings.get(column, []), space.string_ranks.get(column, {})
-    assert lane.strings is not None
-    codes = []
-    for text in lane.strings:
-        rank = ranks.get(text)
-        codes.append(base + 2 * rank + 1 if rank is not None else base + 2 * bisect_left(operands, text))
-    return np.array(codes, dtype=np.int32)
+    return _string_code(text, space.string_ranks.get(column, {}), space.strings.get(column, []), base)
+
+
+def _string_codes(space: CodeSpace, column: int, strings: TextColumn) -> NDArray[np.int32]:
+    """Code of each string."""
+    base = int(space.base[column * KINDS + Kind.STRING])
+    table: StringTable | None = space.string_tables.get(column)
+    if table is None:
+        table = space.string_tables[column] = StringTable(space.strings.get(column, []))
+    return table.codes(strings, base)
 
 
 def _pattern_sets(space: CodeSpace) -> dict[int, PatternColumns]:
     """Column of an attribute → its patterns."""
     by_attribute: dict[int, list[int]] = {}
-    for number, pattern in enumerate(space.patterns):
-        by_attribute.setdefault(pattern.attribute, []).append(number)
+    for number, attribute in enumerate(space.patterns.attributes.tolist()):
+        by_attribute.setdefault(attribute, []).append(number)
     of = space.columns_of(np.array(list(by_attribute), dtype=np.int32)).tolist()
     return {column: PatternColumns(space, numbers) for column, numbers in zip(of, by_attribute.values(), strict=True)}
 
@@ -144,7 +262,19 @@ class PatternColumns:
         self._set = PatternSet([space.patterns[number].leaf for number in numbers])
         self._refusals = np.flatnonzero(np.isin(self._columns, list(space.refusals)))
 
-    def codes(self, strings: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    def single(self, text: str) -> tuple[list[int], list[int]]:
+        """The columns and codes of one string."""
+        numbers = self._set.matches_of(text)
+        columns = self._columns
+        found = [int(columns[number]) for number in numbers]
+        codes = [MATCH] * len(found)
+        if len(self._refusals):
+            refused = [int(columns[number]) for number in self._refusals.tolist() if number not in numbers]
+            found += refused
+            codes += [NO_MATCH] * len(refused)
+        return found, codes
+
+    def codes(self, strings: TextColumn) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
         """String i has the cells offsets[i]:offsets[i + 1]: columns and codes."""
         offsets, numbers = self._set.matches(strings)
         codes = np.full(len(numbers), MATCH, dtype=np.int32)

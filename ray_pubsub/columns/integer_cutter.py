@@ -8,13 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.kernels.cut_integers import cut_integers, cut_many
+from ray_pubsub.kernels.columns.cut_integers import cut_integers, cut_many
+from ray_pubsub.kernels.readiness import are_ready
 
 __all__ = ["IntegerCutter"]
 
 LONGEST, MOST = 4096, 512
 """Bytes and integers of a text that is worth it."""
 
+FEW = 1000
 NOTHING = np.empty(0, dtype=np.int64)
 
 
@@ -32,7 +34,7 @@ class IntegerCutter(threading.local):
     def __call__(self, text: str) -> tuple[bytes | None, NDArray[np.int64]]:
         """The text without its integers, and these; None if it is none of those texts."""
         length = len(text)
-        if not text.isascii() or not 0 < length <= LONGEST:
+        if not text.isascii() or not 0 < length <= LONGEST or not are_ready():
             return None, NOTHING
         self._text_bytes[:length] = text.encode()
         written, found = cut_integers(self._text, length, self._skeleton, self._values)
@@ -42,9 +44,9 @@ class IntegerCutter(threading.local):
 
     def many(self, texts: Sequence[str]) -> list[tuple[bytes | None, NDArray[np.int64]]] | None:
         """Of every text what a call gives, in one call of a kernel, which lets others go on meanwhile. Texts that follow each other and
-        are alike share one skeleton. None if not all are ASCII."""
+        are alike share one skeleton. None if not all are ASCII, or if the kernel is not compiled yet and texts are few."""
         joined = "".join(texts)
-        if not joined.isascii():
+        if not joined.isascii() or (len(texts) <= FEW and not are_ready()):
             return None
         offsets = np.zeros(len(texts) + 1, np.int64)
         np.cumsum([len(text) for text in texts], out=offsets[1:])

@@ -1,29 +1,34 @@
 """Which of an attribute's patterns match a string, for thousands of patterns at once.
 
 - `like '%abc'` and `like '%abc%'` are answered by one search for all their texts (literal_search.py).
-- Other patterns are asked only about strings that contain the text they require (language/required_text.py), found by the same search.
+- Other patterns are asked only about strings that contain a text they require (language/required_text.py), found by the same search.
 - Patterns that require no text are asked in sets (regexp_set.py).
-A few patterns are asked one by one: that takes less time than setting anything up.
+A few patterns are asked about a few strings one by one: that takes less time than setting anything up.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.columns.literal_search import LiteralSearch
+from ray_pubsub.columns.literal_search import Literal, LiteralSearch
 from ray_pubsub.columns.regexp_set import RegexpSet
 from ray_pubsub.language.pattern_test import pattern_test, regexp_of, text_position
-from ray_pubsub.language.required_text import required_text
+from ray_pubsub.language.patterns import compile_regexp
+from ray_pubsub.language.required_text import required_texts
 from ray_pubsub.language.tree import Like, Regexp
+from ray_pubsub.model.text_column import TextColumn
 
-__all__ = ["PatternSet"]
+__all__ = ["FEW", "PatternSet"]
 
-FEW = 8
-"""Up to so many patterns are asked one by one."""
+FEW = 64
+"""Up to this many questions, patterns times strings, are asked one by one."""
+Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Strings and the patterns that match them."""
 
 
 class PatternSet:
@@ -32,58 +37,109 @@ class PatternSet:
     def __init__(self, leaves: Sequence[Like | Regexp]) -> None:
         """Patterns are numbered in the order given. Whether they are negated is no matter."""
         self._leaves = leaves
+        self._tests = [pattern_test(leaf) for leaf in leaves] if len(leaves) <= FEW else []
         self._searches: _Searches | None = None
         self._making = threading.Lock()
 
-    def matches(self, strings: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def matches(self, strings: TextColumn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """String i is matched by the patterns numbers[offsets[i]:offsets[i + 1]], in any order."""
-        if len(self._leaves) <= FEW:
-            tests = [pattern_test(leaf) for leaf in self._leaves]
-            answers = [[number for number, test in enumerate(tests) if test(text)] for text in strings]
-        else:
-            if self._searches is None:
-                with self._making:
-                    self._searches = self._searches or _Searches(self._leaves)
-            answers = self._searches.matches(strings)
+        if len(self._leaves) * len(strings) <= FEW:
+            answers = [[number for number, test in enumerate(self._tests) if test(text)] for text in strings]
+            offsets = np.zeros(len(strings) + 1, dtype=np.int64)
+            np.cumsum([len(answer) for answer in answers], out=offsets[1:])
+            return offsets, np.array([number for answer in answers for number in answer], dtype=np.int64)
+        string, pattern = self._searching(strings).matches(strings)
         offsets = np.zeros(len(strings) + 1, dtype=np.int64)
-        np.cumsum([len(answer) for answer in answers], out=offsets[1:])
-        return offsets, np.array([number for answer in answers for number in answer], dtype=np.int64)
+        np.cumsum(np.bincount(string, minlength=len(strings)), out=offsets[1:])
+        return offsets, pattern[np.argsort(string, kind="stable")]
+
+    def matches_of(self, string: str) -> list[int]:
+        """The patterns that match one string, in any order."""
+        if self._tests:
+            return [number for number, test in enumerate(self._tests) if test(string)]
+        searches = self._searches or self._searching(TextColumn(None, [string]))
+        return searches.matches_of(string)
+
+    def _searching(self, sample: TextColumn) -> _Searches:
+        if self._searches is None:
+            with self._making:
+                self._searches = self._searches or _Searches(self._leaves, sample)
+        return self._searches
+
+
+class _Lists:
+    """Lists of patterns, one per text."""
+
+    def __init__(self, lists: Sequence[Sequence[int]]) -> None:
+        self._offsets = np.concatenate([[0], np.cumsum([len(each) for each in lists])]).astype(np.int64)
+        self._patterns = np.array([pattern for each in lists for pattern in each], dtype=np.int64)
+
+    def pairs(self, string: NDArray[np.int32], text: NDArray[np.int32]) -> Pairs:
+        """Each string with the patterns of its text."""
+        first, count = self._offsets[text], self._offsets[text + 1] - self._offsets[text]
+        ends = np.cumsum(count)
+        chosen = np.arange(int(count.sum())) + np.repeat(first - ends + count, count)
+        return np.repeat(string, count).astype(np.int64), self._patterns[chosen]
 
 
 class _Searches:
-    def __init__(self, leaves: Sequence[Like | Regexp]) -> None:
+    def __init__(self, leaves: Sequence[Like | Regexp], sample: TextColumn) -> None:
         self._leaves = leaves
-        texts: dict[str, int] = {}
-        # Per text the patterns that match where it occurs, where it ends the string, and that are asked where it occurs.
-        self._inside: list[list[int]] = []
-        self._end: list[list[int]] = []
-        self._asked: list[list[int]] = []
-        kinds = {"inside": self._inside, "end": self._end, "": self._asked}
+        literals: dict[Literal, int] = {}
+        # Per text the patterns that match where it is found, and those that are asked about the string.
+        matched: list[list[int]] = []
+        asked: list[list[int]] = []
         rest: list[int] = []
         for number, leaf in enumerate(leaves):
-            text = required_text(leaf)
-            if not text:
+            position, texts = text_position(leaf), required_texts(leaf)
+            for text, folded in texts:
+                place = literals.setdefault(Literal(text, position == "end", folded), len(literals))
+                if place == len(matched):
+                    matched.append([])
+                    asked.append([])
+                (matched if position else asked)[place].append(number)
+            if not texts:
                 rest.append(number)
-                continue
-            place = texts.setdefault(text, len(texts))
-            if place == len(self._asked):
-                for lists in kinds.values():
-                    lists.append([])
-            kinds[text_position(leaf)][place].append(number)
-        self._search = LiteralSearch(list(texts)) if texts else None
+        self._matched, self._asked = _Lists(matched), _Lists(asked)
+        self._matched_of, self._asked_of = matched, asked
+        self._search = LiteralSearch(list(literals), sample) if literals else None
         self._rest = RegexpSet([regexp_of(leaves[number]) for number in rest], rest) if rest else None
 
-    def matches(self, strings: Sequence[str]) -> list[list[int]]:
-        encoded = [text.encode() for text in strings]
-        found = [self._rest.matches(text) for text in encoded] if self._rest else [[] for _ in encoded]
-        if self._search is None:
-            return found
-        offsets, texts, ending = self._search.find(encoded)
-        for place, string in enumerate(strings):
-            for hit in range(offsets[place], offsets[place + 1]):
-                text = texts[hit]
-                found[place] += self._inside[text]
-                if ending[hit]:
-                    found[place] += self._end[text]
-                found[place] += [each for each in self._asked[text] if pattern_test(self._leaves[each])(string)]
+    def matches(self, strings: TextColumn) -> Pairs:
+        """In any order, each pair once."""
+        pairs = []
+        if self._search is not None:
+            string, text = self._search.find(strings)
+            pairs = [self._matched.pairs(string, text), self._answers(strings, *self._asked.pairs(string, text))]
+        if self._rest is not None:
+            pairs.append(self._rest.pairs(strings))
+        return np.concatenate([each[0] for each in pairs]), np.concatenate([each[1] for each in pairs])
+
+    def matches_of(self, string: str) -> list[int]:
+        """For one string, without an array."""
+        found: list[int] = []
+        asked: set[int] = set()
+        for text in self._search.find_in_one(string) if self._search is not None else ():
+            found += self._matched_of[text]
+            asked.update(self._asked_of[text])
+        for number in asked:
+            if compile_regexp(regexp_of(self._leaves[number])).search(string) is not None:
+                found.append(number)
+        if self._rest is not None:
+            found += self._rest.matches(string.encode())
         return found
+
+    def _answers(self, strings: TextColumn, string: NDArray[np.int64], pattern: NDArray[np.int64]) -> Pairs:
+        """Those of the pairs that are matches, found by RE2; a pair may be given more than once."""
+        if not len(string):
+            return string, pattern
+        both = np.unique(pattern * len(strings) + string)
+        string, pattern = both % len(strings), both // len(strings)
+        matches = np.zeros(len(both), dtype=bool)
+        last: int = -1
+        search: Any = None
+        for place, (asked, number) in enumerate(zip(string.tolist(), pattern.tolist(), strict=True)):
+            if number != last:
+                last, search = number, compile_regexp(regexp_of(self._leaves[number])).search
+            matches[place] = search(strings.raw(asked)) is not None
+        return string[matches], pattern[matches]

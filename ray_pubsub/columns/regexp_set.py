@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import re2
+from numpy.typing import NDArray
 
 from ray_pubsub.language.patterns import compile_regexp
+from ray_pubsub.model.text_column import TextColumn
 
 __all__ = ["RegexpSet"]
 
@@ -46,6 +49,12 @@ class RegexpSet:
             elif len(answer) > 1:
                 found += [numbers[place - 1] for place in answer if place > 0]
         return found
+
+    def pairs(self, strings: TextColumn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Strings, by their place, and the numbers of the patterns that match them."""
+        answers = [self.matches(strings.raw(place)) for place in range(len(strings))]
+        string = np.repeat(np.arange(len(strings)), [len(answer) for answer in answers])
+        return string, np.array([number for answer in answers for number in answer], dtype=np.int64)
 
     def _add(self, patterns: list[str], numbers: list[int]) -> None:
         """As one set; what is too large for one is cut in two."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Names", "Vocabulary"]
+from ray_pubsub.language.terms import Term, attributes_of_term, is_computed, is_flag_term, term_of
+from ray_pubsub.model.attribute_tree import AttributeTree
+
+__all__ = ["AttributeNames", "Names", "Vocabulary"]
 
 
 class Names:
@@ -28,18 +31,60 @@ class Names:
         return number
 
     def numbers(self, texts: Iterable[str]) -> list[int]:
-        return [self.number(text) for text in texts]
+        """The numbers of texts, without a call for each."""
+        texts, known = list(texts), self._number
+        fresh = [text for text in dict.fromkeys(texts) if text not in known]
+        first = len(self.texts)
+        self.texts += fresh  # before the numbers can be found
+        known.update(zip(fresh, range(first, first + len(fresh)), strict=True))
+        return list(map(known.__getitem__, texts))
 
     def find(self, text: str) -> int:
         """The number, -1 if no subscription uses the text."""
         return self._number.get(text, -1)
 
 
+class AttributeNames(Names):
+    """The attributes that subscriptions test, which are those that are read of events."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tree = AttributeTree()
+        """What has to be read of events: for a computed attribute, what it depends on."""
+        self.computed: list[int] = []
+        """The numbers of computed attributes; only grows."""
+        self.flags: list[int] = []
+        """Those of them that are flags (language/lowering.py); only grows."""
+        self.terms: dict[int, Term] = {}
+        """What they stand for, until columns/computed/evaluator.py takes it over."""
+
+    def numbers(self, texts: Iterable[str]) -> list[int]:
+        return [self.number(text) for text in texts]
+
+    def number(self, text: str, term: Term | None = None) -> int:
+        """The number of a name, given now if it is new. `term`: what a computed name stands for, if the caller knows: reading it from the
+        name takes half a millisecond."""
+        if text in self._number:
+            return self._number[text]
+        if not is_computed(text):
+            self.tree.add(text)
+            return super().number(text)
+        term = term_of(text) if term is None else term
+        for name in sorted(attributes_of_term(term)):
+            self.tree.add(name)
+        number = super().number(text)
+        self.terms[number] = term
+        if is_flag_term(term):
+            self.flags.append(number)
+        self.computed.append(number)
+        return number
+
+
 class Vocabulary:
     """The names of one index."""
 
     def __init__(self) -> None:
-        self.attributes = Names()
+        self.attributes = AttributeNames()
         self.strings = Names()
         self.layouts: dict[Any, Any] = {}
         """A place for index/tail.py to remember the numbers of a layout of events."""

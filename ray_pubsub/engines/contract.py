@@ -1,20 +1,40 @@
-"""What every engine does; nothing above it knows which one runs."""
+"""What every engine does. Nothing above it knows which engine runs.
+
+A segment is the unit an engine implements: an immutable set of clauses with an index over them. An engine of segments is one row of
+engines/registry.py; index/segmented_index.py makes a live index of it. The scan implements `Engine` itself, as the specification shares no
+code with what is checked against it.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.saved_state import SavedState, State
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.plan import IndexPlan, SegmentPlan
+from ray_pubsub.engines.explain.plan import IndexPlan, SegmentPlan
+from ray_pubsub.engines.segment_stats import BlockStats, CacheStats, VectorCacheStats
 from ray_pubsub.language.tree import Tree
+from ray_pubsub.model.attribute_tree import AttributeTree
 from ray_pubsub.model.event_batch import EventBatch
 
-__all__ = ["Build", "Engine", "Frequency", "Hits", "Segment", "Source"]
+__all__ = [
+    "Build",
+    "BuiltParts",
+    "Engine",
+    "EngineStats",
+    "Frequency",
+    "Hits",
+    "PivotCost",
+    "Segment",
+    "Source",
+    "View",
+]
 
 
 class Source(Protocol):
@@ -32,43 +52,126 @@ class Hits(NamedTuple):
     slots: NDArray[np.int64]
 
 
-class Segment(Protocol):
-    """An immutable set of clauses with an index over them. `owners`: the slot each clause belongs to."""
+Frequency = NDArray[np.float64] | None
+"""Per attribute number, the share of events that carry it, if it is known."""
 
+
+class PivotCost(NamedTuple):
+    """Clauses that an event is expected to meet under their pivots."""
+
+    now: float
+    """Under the pivots that were chosen when the segment was built,"""
+    again: float
+    """and under those that would be chosen now."""
+
+
+class Segment(ABC):
+    """Immutable. `match` may run in several threads at once."""
+
+    engine: ClassVar[str]
+    """The engine's name in the registry; also the kind of the saved state."""
     owners: NDArray[Any]
+    """The slot each clause belongs to."""
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return len(self.owners)
 
     @property
+    @abstractmethod
     def nbytes(self) -> int: ...
 
+    @abstractmethod
     def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
         """The clauses as records again, for merging; or those with the chosen numbers, in that order."""
 
+    @abstractmethod
     def match(self, events: EventBatch) -> Hits:
         """Owners of the clauses that hold, per event; an owner with several clauses may come more than once."""
 
+    @abstractmethod
     def explain(self, events: EventBatch) -> SegmentPlan:
-        """How `match` goes about a batch of one event."""
+        """How `match` proceeds for a batch of one event."""
+
+    @abstractmethod
+    def state(self, slots: NDArray[np.int64] | None = None) -> State:
+        """The saved form, from which the engine's `restore` makes the segment again. `slots`: the number that stands for each slot, if
+        it is not the slot itself."""
+
+    @property
+    def joint(self) -> bool:
+        """Whether the dense segments of an index, this one among them, can match a single event in one call (index/blocks.py)."""
+        return False
+
+    def pivot_cost(self, frequency: NDArray[np.float64]) -> PivotCost | None:
+        """What its pivots cost with events of this frequency (see `Frequency`); None if they do not depend on it. Takes milliseconds."""
+        return None
+
+    def stats(self) -> tuple[BlockStats, ...]:
+        vectors = self._vectors()
+        return (BlockStats(self.engine, len(self), 0, self.nbytes, self._cache_stats(), self._details(), vectors),)
+
+    def _cache_stats(self) -> CacheStats | None:
+        """None if it keeps no cached bit sets."""
+        return None
+
+    def _vectors(self) -> VectorCacheStats | None:
+        """None if it has no cache of code vectors."""
+        return None
+
+    def _details(self) -> dict[str, int]:
+        """What the engine says of its index, by name."""
+        return {}
 
 
-Frequency = NDArray[np.float64] | None
-"""Per attribute number, the part of events that carry it, if it is known."""
 Build = Callable[[ClauseTable, Vocabulary, Frequency], Segment]
-"""What makes a segment of clauses: the choice of engine. Only those that choose pivots make use of the frequency."""
+"""Makes a segment of clauses. Only engines that choose pivots use the frequency."""
+
+
+class EngineStats(NamedTuple):
+    blocks: tuple[BlockStats, ...]
+    tail: int
+    """Clauses that were added last and are not in a block yet."""
+    removed: int
+    """Removed subscriptions that the engine still remembers."""
+    repivoted: int = 0
+    """How often a block was rebuilt because events had come to carry other attributes."""
+    singles: VectorCacheStats | None = None
+    """Of a cache for single events that several blocks share."""
+
+
+class BuiltParts(Protocol):
+    """What an engine has built, at one moment: a saved index keeps it beside the subscriptions."""
+
+    vocabulary: Vocabulary
+
+    def state(self, slots: NDArray[np.int64]) -> State:
+        """Of the clauses of these slots, which ascend; they are renumbered from 0 on."""
+
+    def tables_of(self, slots: NDArray[np.int64]) -> Any:
+        """The clauses of these slots, part by part: the place of each clause's owner in `slots`, and the table of the clauses."""
+
+
+class View(Protocol):
+    """What an engine holds at one moment: changes made later are not seen."""
+
+    @property
+    def attributes(self) -> AttributeTree:
+        """What has to be read of events: all that subscriptions test, and maybe what others tested or will test."""
+
+    def match(self, events: EventBatch) -> Hits:
+        """May run while another thread changes the engine."""
 
 
 class Engine(Protocol):
     """Holds subscriptions by slot (a number the index gives each, never twice) and matches events against them."""
 
     def add(self, slot: int, source: Source, replaced: int) -> None:
-        """Puts one in, and takes out the slot it replaces (-1: none)."""
+        """Adds one, and removes the slot it replaces (-1: none)."""
 
-    def remove(self, slot: int) -> None:
-        """Takes one out."""
+    def remove(self, slot: int) -> None: ...
 
     def change(self, removed: NDArray[np.int64], added: NDArray[np.int64], sources: Any) -> None:
-        """Takes out and puts in at once: a match sees all of a change or nothing of it. `sources`: one per added slot, or a table of
+        """Removes and adds at once: a match sees all of a change or nothing of it. `sources`: one per added slot, or a table of
         intervals for all of them."""
 
     def released(self, table: Any) -> Source:
@@ -78,14 +181,27 @@ class Engine(Protocol):
         """For the sources that `released` gave: the clauses of living slots, in the order of the slots."""
 
     def compacted(self, slots: NDArray[np.int64], sources: Callable[[int], Source]) -> Engine:
-        """An engine of its own with these slots only, numbered from 0 on. `sources`: the source of a new slot."""
+        """A new engine with these slots only, numbered from 0 on. `sources`: the source of a new slot."""
+
+    def built(self) -> BuiltParts | None:
+        """What a saved index can keep so that loading need not build it again; None if there is no such thing."""
+
+    def restore(self, state: SavedState, names: list[str], count: int, source_of: Callable[[int], Source]) -> bool:
+        """Takes over, into this empty engine, what `BuiltParts.state` gave. Returns whether one more slot, behind the `count` living ones,
+        stands for what was removed. `names`: of the attributes; `source_of`: the source of a slot whose clauses do not decide. Raises
+        UnfitStateError."""
+
+    def wait_for_merges(self) -> None:
+        """Returns when nothing is left to build or merge in the background; raises what a background merge failed with."""
+
+    def stats(self) -> EngineStats: ...
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
 
-    def match(self, events: EventBatch) -> Hits:
-        """May run while another thread changes the engine."""
+    def view(self) -> View:
+        """The engine as it is now."""
 
     def explain(self, events: EventBatch) -> IndexPlan:
-        """How `match` goes about a batch of one event."""
+        """How `match` proceeds for a batch of one event."""

@@ -9,19 +9,21 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.decoding import join_tables
-from ray_pubsub.engines.contract import Hits, Segment
-from ray_pubsub.engines.gathering import gathered
-from ray_pubsub.engines.plan import Partitions, SegmentPlan
+from ray_pubsub.columns.saved_state import State
+from ray_pubsub.engines.contract import Hits, PivotCost, Segment
+from ray_pubsub.engines.explain.plan import Partitions, SegmentPlan
+from ray_pubsub.engines.merge_hits import merge_hits
+from ray_pubsub.engines.segment_stats import BlockStats
 from ray_pubsub.model.event_batch import EventBatch
 
 __all__ = ["MixedSegment", "on_common_attributes"]
 
 COMMON = 64
-"""An attribute is common if one in so many clauses tests it."""
+"""An attribute is common if one in this many clauses tests it."""
 
 
 def on_common_attributes(table: ClauseTable, most: int) -> NDArray[np.bool_]:
-    """Which clauses test common attributes only, of which there are at most so many."""
+    """Which clauses test common attributes only, of which there are at most `most`."""
     attribute = table.tests["attribute"][: table.test_count]
     uses = table.uses()
     common = uses * COMMON >= max(1, table.count)
@@ -34,15 +36,14 @@ def on_common_attributes(table: ClauseTable, most: int) -> NDArray[np.bool_]:
     return found
 
 
-class MixedSegment:
+class MixedSegment(Segment):
     """Immutable. Its clauses are those of its parts, one part after the other."""
+
+    engine = "mixed"
 
     def __init__(self, parts: Sequence[Segment]) -> None:
         self.parts = tuple(parts)
         self.owners: NDArray[np.int64] = np.concatenate([part.owners for part in parts]).astype(np.int64)
-
-    def __len__(self) -> int:
-        return len(self.owners)
 
     @property
     def nbytes(self) -> int:
@@ -64,7 +65,18 @@ class MixedSegment:
 
     def match(self, events: EventBatch) -> Hits:
         """Owners of the clauses that hold, per event; an owner with several clauses may come more than once."""
-        return gathered([part.match(events) for part in self.parts], events.size)
+        return merge_hits([part.match(events) for part in self.parts], events.size)
+
+    def state(self, slots: NDArray[np.int64] | None = None) -> State:
+        return {"kind": self.engine, "parts": [part.state(slots) for part in self.parts]}
+
+    def stats(self) -> tuple[BlockStats, ...]:
+        return tuple(block for part in self.parts for block in part.stats())
+
+    def pivot_cost(self, frequency: NDArray[np.float64]) -> PivotCost | None:
+        """Of the parts that have pivots."""
+        costs = [cost for part in self.parts if (cost := part.pivot_cost(frequency)) is not None]
+        return PivotCost(sum(cost.now for cost in costs), sum(cost.again for cost in costs)) if costs else None
 
     def explain(self, events: EventBatch) -> SegmentPlan:
         """The parts' plans as one."""
@@ -84,4 +96,5 @@ class MixedSegment:
             sum(plan.verified for plan in plans),
             sum(plan.matches for plan in plans),
             sum(plan.seconds for plan in plans),
+            cached=all(plan.cached for plan in plans),
         )

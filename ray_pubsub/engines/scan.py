@@ -5,20 +5,48 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.saved_state import SavedState
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.contract import Hits, Source
-from ray_pubsub.engines.plan import IndexPlan, Partitions, Pipeline, SegmentPlan, Step
-from ray_pubsub.engines.trace import timed
+from ray_pubsub.engines.contract import EngineStats, Hits, Source
+from ray_pubsub.engines.explain.plan import IndexPlan, Partitions, Pipeline, SegmentPlan, Step
+from ray_pubsub.engines.explain.trace import timed
+from ray_pubsub.engines.segment_stats import BlockStats
+from ray_pubsub.language.terms import NOW, attributes_of
 from ray_pubsub.language.tree import Tree
 from ray_pubsub.language.truth import truth
+from ray_pubsub.model.attribute_tree import AttributeTree
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.values import Kind, Value
 
 __all__ = ["ScanEngine"]
+
+
+class ScanView:
+    """The expressions of one moment."""
+
+    def __init__(self, trees: list[tuple[int, Tree]]) -> None:
+        self._trees = trees
+
+    @cached_property
+    def attributes(self) -> AttributeTree:
+        return AttributeTree(name for _, tree in self._trees for name in attributes_of(tree))
+
+    def match(self, events: EventBatch) -> Hits:
+        rows = [{**row, NOW: Value(Kind.TIMESTAMP, events.moment)} for row in events.rows()]
+        slots: list[list[int]] = [[] for _ in rows]
+        for slot, tree in self._trees:
+            for row, event in enumerate(rows):
+                if truth(tree, event) is True:
+                    slots[row].append(slot)
+        counts = [len(found) for found in slots]
+        flat = np.array([slot for found in slots for slot in found], dtype=np.int64)
+        return Hits(np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]), flat)
 
 
 class ScanEngine:
@@ -56,6 +84,19 @@ class ScanEngine:
         fresh._sources = {slot: sources(slot) for slot in range(len(slots))}
         return fresh
 
+    def built(self) -> None:
+        return None
+
+    def restore(self, state: SavedState, names: list[str], count: int, source_of: Callable[[int], Source]) -> bool:
+        raise AssertionError("the scan builds nothing that could be restored")
+
+    def wait_for_merges(self) -> None:
+        """There are none."""
+
+    def stats(self) -> EngineStats:
+        count = len(self._sources)
+        return EngineStats((BlockStats("scan", count, 0, self.nbytes),) if count else (), 0, 0)
+
     def _remove(self, slot: int) -> None:
         self._sources.pop(slot, None)
         self._trees.pop(slot, None)
@@ -64,22 +105,13 @@ class ScanEngine:
     def nbytes(self) -> int:
         return sys.getsizeof(self._sources) + sys.getsizeof(self._trees)
 
-    def match(self, events: EventBatch) -> Hits:
+    def view(self) -> ScanView:
         with self._lock:
             present = list(self._sources.items())
-        rows = events.rows()
-        slots: list[list[int]] = [[] for _ in rows]
-        for slot, source in present:
-            tree = self._tree(slot, source)
-            for row, event in enumerate(rows):
-                if truth(tree, event) is True:
-                    slots[row].append(slot)
-        counts = [len(found) for found in slots]
-        flat = np.array([slot for found in slots for slot in found], dtype=np.int64)
-        return Hits(np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]), flat)
+        return ScanView([(slot, self._tree(slot, source)) for slot, source in present])
 
     def explain(self, events: EventBatch) -> IndexPlan:
-        hits, seconds = timed(self.match, events)
+        hits, seconds = timed(self.view().match, events)
         count, found = len(self._sources), len(hits.slots)
         steps = (Step("", "every expression asked", None, found),)
         pipelines = (Pipeline("all subscriptions", count, steps),)

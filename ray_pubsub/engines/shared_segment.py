@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.saved_state import SavedState, State, check, check_within
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.contract import Build, Frequency, Hits, Segment
-from ray_pubsub.engines.plan import SegmentPlan
-from ray_pubsub.kernels.equal_clauses import expand_groups, group_equal
+from ray_pubsub.engines.contract import Build, Frequency, Hits, PivotCost, Segment
+from ray_pubsub.engines.explain.plan import SegmentPlan
+from ray_pubsub.engines.segment_stats import BlockStats
+from ray_pubsub.kernels.columns.equal_clauses import expand_event, expand_groups, group_equal
 from ray_pubsub.model.event_batch import EventBatch
 
 __all__ = ["SharedSegment", "build_shared"]
 
 WORTH = 16
-"""One clause in so many must be a repeat: a few repeats cost less than asking, for every match, who else owns it."""
+"""One clause in this many must be a repeat: a few repeats cost less than looking up, for every match, its other owners."""
 
 
 def build_shared(table: ClauseTable, vocabulary: Vocabulary, build: Build, frequency: Frequency = None) -> Segment:
@@ -35,8 +36,10 @@ def build_shared(table: ClauseTable, vocabulary: Vocabulary, build: Build, frequ
     return SharedSegment(table, group, first[:groups].astype(np.int64), lambda part: build(part, vocabulary, frequency))
 
 
-class SharedSegment:
-    """Immutable. The segment inside knows groups of equal clauses; here is who is in them."""
+class SharedSegment(Segment):
+    """Immutable. The segment inside holds one clause for each group of equal ones; this one knows the owners of each group."""
+
+    engine = "shared"
 
     def __init__(
         self,
@@ -57,8 +60,8 @@ class SharedSegment:
         self._inside = inside
 
     def state(self, slots: NDArray[np.int64] | None = None) -> State:
-        """Without what is inside. `slots`: the number that stands for each slot."""
-        return {"group": self._group, "owners": self.owners if slots is None else slots[self.owners]}
+        owners = self.owners if slots is None else slots[self.owners]
+        return {"kind": self.engine, "group": self._group, "owners": owners, "inside": self._inside.state()}
 
     @classmethod
     def restored(cls, state: SavedState, slots: int, inside: Segment) -> SharedSegment:
@@ -72,13 +75,10 @@ class SharedSegment:
         segment._set(group, owners, inside)
         return segment
 
-    @property
-    def inside(self) -> Segment:
-        """Of the distinct clauses, which it numbers."""
-        return self._inside
-
-    def __len__(self) -> int:
-        return len(self.owners)
+    def stats(self) -> tuple[BlockStats, ...]:
+        """If several engines share the distinct clauses, the repeats are counted with the first: which engine holds them is not known."""
+        first, *others = self._inside.stats()
+        return replace(first, shared=len(self) - len(self._inside)), *others
 
     @property
     def nbytes(self) -> int:
@@ -95,10 +95,16 @@ class SharedSegment:
 
     def match(self, events: EventBatch) -> Hits:
         hits = self._inside.match(events)
+        if events.size == 1:
+            slots = expand_event(hits.slots, self._offsets, self.owners)
+            return Hits(np.array([0, len(slots)]), slots)
         counts = self._offsets[hits.slots + 1] - self._offsets[hits.slots]
-        offsets, slots = np.zeros(events.size + 1, dtype=np.int64), np.empty(int(counts.sum()), dtype=np.int64)
-        expand_groups(hits.offsets, hits.slots, self._offsets, self.owners, offsets, slots)
-        return Hits(offsets, slots)
+        offsets, members = np.zeros(events.size + 1, dtype=np.int64), np.empty(int(counts.sum()), dtype=np.int64)
+        expand_groups(hits.offsets, hits.slots, self._offsets, self.owners, offsets, members)
+        return Hits(offsets, members)
+
+    def pivot_cost(self, frequency: NDArray[np.float64]) -> PivotCost | None:
+        return self._inside.pivot_cost(frequency)
 
     def explain(self, events: EventBatch) -> SegmentPlan:
         """Of the distinct clauses; the matches are those of all."""

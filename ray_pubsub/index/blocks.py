@@ -1,13 +1,16 @@
-"""The blocks of a snapshot. For a single event the dense ones are asked together, in one call."""
+"""The segments of a snapshot, as a single event meets them: the dense ones together, in one call."""
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING, cast
 
-from ray_pubsub.engines.contract import Hits, Segment
-from ray_pubsub.engines.dense_run import DenseRun
-from ray_pubsub.engines.dense_segment import DenseSegment
-from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.engines.contract import Segment
+from ray_pubsub.engines.dense.segment_group import DenseGroup
+from ray_pubsub.engines.segment_stats import VectorCacheStats
+
+if TYPE_CHECKING:
+    from ray_pubsub.engines.dense.segment import DenseSegment
 
 __all__ = ["Blocks"]
 
@@ -15,18 +18,14 @@ __all__ = ["Blocks"]
 class Blocks(tuple[Segment, ...]):
     """Immutable."""
 
-    def match(self, events: EventBatch) -> list[Hits]:
-        """Of all of them, in no particular order."""
-        if events.size == 1:
-            together, others = self.parts
-            found = together.match(events) if together is not None else None
-            if found is not None:
-                return [found, *[block.match(events) for block in others]]
-        return [block.match(events) for block in self]
+    def singles(self) -> VectorCacheStats | None:
+        """Of the cache for single events that the joint segments share; None if there was no single event yet."""
+        group = self.parts[0] if "parts" in self.__dict__ else None
+        return None if group is None else group.cache.stats()
 
     @cached_property
-    def parts(self) -> tuple[DenseRun | None, list[Segment]]:
-        """Those that are asked together about a single event, and the others."""
-        dense = [block for block in self if isinstance(block, DenseSegment) and block.plain]
-        others = [block for block in self if not (isinstance(block, DenseSegment) and block.plain)]
-        return (DenseRun(dense) if dense else None), others
+    def parts(self) -> tuple[DenseGroup | None, list[Segment]]:
+        """The segments that can match a single event together, and the others."""
+        joint = [block for block in self if block.joint]
+        others = [block for block in self if not block.joint]
+        return (DenseGroup(cast("list[DenseSegment]", joint)) if joint else None), others

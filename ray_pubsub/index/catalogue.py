@@ -1,50 +1,21 @@
-"""Which subscriptions there are: id ↔ slot, and each slot's source. A slot is given once and never again."""
+"""Which subscriptions there are: id ↔ slot, each slot's source, and what it carries. A slot is given once and never again."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.engines.contract import Source
-from ray_pubsub.errors import SubscriptionIdError
 from ray_pubsub.index.slot_map import SlotMap
 from ray_pubsub.model.id_column import IdColumn
+from ray_pubsub.model.metadata import Metadata
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN
 
-__all__ = ["Catalogue", "all_good", "check_id", "check_ids"]
-
-
-def all_good(ids: Sequence[Any]) -> bool:
-    """Whether all are ids, as can be seen at a glance: ints, or texts in ASCII. Others may be too."""
-    kinds = set(map(type, ids))
-    if kinds == {int}:
-        return bool(min(ids) >= INT64_MIN and max(ids) <= INT64_MAX)
-    return kinds == {str} and all(map(str.isascii, ids))
-
-
-def check_ids(ids: Sequence[Any]) -> None:
-    """`check_id` for each."""
-    if not all_good(ids):
-        for identity in ids:
-            check_id(identity)
-
-
-def check_id(identity: Any) -> None:
-    """Raises SubscriptionIdError unless it is a str or an int of 64 bits."""
-    if type(identity) is int:
-        if not INT64_MIN <= identity <= INT64_MAX:
-            raise SubscriptionIdError(identity)
-    elif type(identity) is not str:
-        raise SubscriptionIdError(identity)
-    elif not identity.isascii():
-        try:
-            identity.encode()
-        except UnicodeEncodeError:
-            raise SubscriptionIdError(identity, "an id must be valid Unicode") from None
+__all__ = ["Catalogue"]
 
 
 class Catalogue:
@@ -54,6 +25,8 @@ class Catalogue:
         self._slots = SlotMap()
         self._column = IdColumn()
         self._sources: list[Source | None] = []
+        self._metadata: dict[int, Metadata] = {}
+        """By slot, of those that carry something."""
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -92,6 +65,7 @@ class Catalogue:
     def nbytes(self) -> int:
         held = self._slots.nbytes + sys.getsizeof(self._sources) + self._column.nbytes
         shared = {id(source): source for source in self._sources}  # a table of intervals is the source of many slots
+        held += sys.getsizeof(self._metadata) + sum(sys.getsizeof(each.text) for each in self._metadata.values())
         return held + sum(int(getattr(source, "nbytes", 0)) for source in shared.values())
 
     @property
@@ -105,7 +79,7 @@ class Catalogue:
         self._sources.append(source)
         replaced = self._slots.put(identity, slot)
         if replaced >= 0:
-            self._sources[replaced] = None
+            self._forget(replaced)
         return slot, replaced
 
     def add_many(
@@ -117,7 +91,7 @@ class Catalogue:
         self._sources.extend(sources)
         lost = self._slots.put_many(ids, first)
         for slot in lost.tolist():
-            self._sources[slot] = None
+            self._forget(slot)
         added = np.arange(first, self.next_slot)
         repeated = lost[lost >= first]
         if len(repeated):
@@ -136,15 +110,53 @@ class Catalogue:
         """The slot that is free now, or -1."""
         slot = self._slots.pop(identity)
         if slot >= 0:
-            self._sources[slot] = None
+            self._forget(slot)
         return slot
 
     def remove_many(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
         """The slots that are free now: of those ids that were there."""
         slots = self._slots.pop_many(ids)
         for slot in slots.tolist():
-            self._sources[slot] = None
+            self._forget(slot)
         return slots
+
+    def describe(self, slot: int, metadata: Metadata | None) -> None:
+        """What a subscription carries from now on."""
+        if metadata is not None:
+            self._metadata[slot] = metadata
+
+    def describe_run(self, first: int, added: NDArray[np.int64], metadata: Sequence[Metadata | None] | None) -> None:
+        """The same for the slots that `add_many` gave; entry i is that of the slot first + i."""
+        if metadata is not None:
+            for slot in added.tolist():
+                self.describe(slot, metadata[slot - first])
+
+    def describe_by_id(self, carried: Iterable[tuple[str | int, Metadata]]) -> None:
+        """The same for subscriptions that are there, by their ids."""
+        for identity, metadata in carried:
+            self.describe(self._slots.get(identity), metadata)
+
+    def metadata(self, identity: str | int) -> Metadata | None:
+        """What a subscription carries; None if nothing, or if there is no such subscription."""
+        return self._metadata.get(self._slots.get(identity))
+
+    def tagged(self, tag: str) -> list[str | int]:
+        """The ids of the subscriptions that have a tag, in the order they were added. Looks at every one that carries something."""
+        slots = sorted(slot for slot, metadata in self._metadata.items() if tag in metadata.tags)
+        found: list[str | int] = self._column.take(np.array(slots, np.int64)).tolist()
+        return found
+
+    def described(self, slots: NDArray[np.int64]) -> list[tuple[int, Metadata]]:
+        """Places among these slots that carry something, with what they carry."""
+        if not self._metadata:
+            return []
+        pairs = ((place, self._metadata.get(slot)) for place, slot in enumerate(slots.tolist()))
+        return [(place, metadata) for place, metadata in pairs if metadata is not None]
+
+    def _forget(self, slot: int) -> None:
+        self._sources[slot] = None
+        if self._metadata:
+            self._metadata.pop(slot, None)
 
     def compacted(self, moved: Callable[[Source, int], Source]) -> tuple[Catalogue, NDArray[np.int64]]:
         """The same subscriptions in slots without gaps, and the slots they had, ascending. `moved`: a source to be asked with the
@@ -152,6 +164,7 @@ class Catalogue:
         slots = self._slots.slots()
         fresh = Catalogue()
         fresh.add_many(self._column.take(slots), [moved(self.source(slot), slot) for slot in slots.tolist()])
+        fresh._metadata = dict(self.described(slots))
         return fresh, slots
 
     def ids(self, slots: NDArray[np.int64]) -> NDArray[Any]:

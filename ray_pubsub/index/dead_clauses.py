@@ -8,12 +8,12 @@ import numpy as np
 
 from ray_pubsub.engines.contract import Segment
 from ray_pubsub.index.snapshot import Snapshot
-from ray_pubsub.kernels.hits import REMOVED
+from ray_pubsub.kernels.index.hits import REMOVED
 
 __all__ = ["DeadClauses"]
 
 STALE_PART = 16
-"""A block is counted anew once so many subscriptions were removed as are one in this many of its clauses: counting a million clauses takes
+"""A block is counted again once one subscription was removed for every this many of its clauses: counting a million clauses takes
 as long as building a block of two thousand, and was done for each of those."""
 
 

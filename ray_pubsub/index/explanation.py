@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from ray_pubsub.language.printer import write
-from ray_pubsub.language.tree import And, Between, Comparison, Constant, In, Not, Or, Tree, operands
-from ray_pubsub.language.truth import Event, truth
-from ray_pubsub.language.words import write_operand
+from ray_pubsub.language.printer import show_value, write, write_subject
+from ray_pubsub.language.terms import NOW, attributes_of, is_computed
+from ray_pubsub.language.tree import And, Between, Comparison, Constant, Holds, In, Not, Or, Tree, operands
+from ray_pubsub.language.truth import Event, truth, value_of
+from ray_pubsub.model.attribute_tree import AttributeTree
+from ray_pubsub.model.dict_events import flatten
+from ray_pubsub.model.values import Kind, Value
 
-__all__ = ["Explanation", "explain_tree"]
+__all__ = ["Explanation", "explain_event", "explain_tree", "on_one_line"]
 
 MARKS = {True: "✓", False: "✗", None: "?"}
+LONGEST_VALUE = 80
+"""Characters of an event's value that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One part of the expression: its text, whether it is true, false or unknown (None), and why; print it to read it."""
+    """One part of an expression: how it is written, whether it is true, false or unknown (None), and why; print it to read it."""
 
-    text: str
+    expression: str
     truth: bool | None
     reason: str
     parts: tuple[Explanation, ...] = ()
@@ -44,9 +51,16 @@ class Explanation:
 
     def _lines(self, depth: int) -> Iterator[str]:
         reason = f"   ({self.reason})" if self.reason else ""
-        yield f"{'  ' * depth}{MARKS[self.truth]} {self.text}{reason}"
+        yield f"{'  ' * depth}{MARKS[self.truth]} {self.expression}{reason}"
         for part in self.parts:
             yield from part._lines(depth + 1)
+
+
+def explain_event(tree: Tree, event: Mapping[str, Any]) -> Explanation:
+    """The explanation of an expression on an event as it was given. Raises EventError."""
+    values = flatten(event, AttributeTree(attributes_of(tree)), [])
+    values[NOW] = Value(Kind.TIMESTAMP, time.time_ns() // 1000)
+    return explain_tree(tree, values)
 
 
 def explain_tree(tree: Tree, event: Event) -> Explanation:
@@ -62,11 +76,35 @@ def explain_tree(tree: Tree, event: Event) -> Explanation:
         case Constant():
             return Explanation(write(tree), answer, "")
         case _:
-            value = event.get(tree.attribute)
-            reason = "absent" if value is None else f"is {write_operand(value.kind, value.plain)}"
+            if isinstance(tree, Holds):
+                return Explanation(write(tree), answer, _reason_of_function(tree, event))
+            value = value_of(tree.attribute, event)
+            reason = "absent" if value is None else f"is {on_one_line(show_value(value))}"
+            if is_computed(tree.attribute):
+                reason = f"{write_subject(tree.attribute)} {'is unknown' if value is None else reason}"
             if answer is None and value is not None:
                 comparable = isinstance(tree, Comparison | Between | In) and value.kind in {
                     each.kind for each in operands(tree)
                 }
                 reason += ", compared with null" if comparable else f", a {value.kind}: cannot be compared"
             return Explanation(write(tree), answer, reason)
+
+
+def _reason_of_function(leaf: Holds, event: Event) -> str:
+    """What the attributes are that a function looks at."""
+    values = [(write_subject(name), value_of(name, event)) for name in leaf.attributes]
+    return ", ".join(
+        f"{name} is {'absent' if value is None else on_one_line(show_value(value))}" for name, value in values
+    )
+
+
+def on_one_line(text: str) -> str:
+    """The beginning of a value, with line ends and other control characters written out, so that a tree stays readable.
+
+    >>> print(on_one_line("first line\\nsecond line"))
+    first line\\nsecond line
+    """
+    shown = "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in text[: LONGEST_VALUE + 1]
+    )
+    return shown if len(shown) <= LONGEST_VALUE else f"{shown[:LONGEST_VALUE]}…"

@@ -6,69 +6,60 @@ import os
 import pickle
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.integer_cutter import IntegerCutter
-from ray_pubsub.engines.contract import Engine, Hits, Source
-from ray_pubsub.engines.plan import IndexPlan
+from ray_pubsub.engines.contract import Engine, Source
+from ray_pubsub.engines.explain.plan import IndexPlan
 from ray_pubsub.errors import (
-    RayPubSubError,
     RejectedSubscriptionsError,
-    Rejection,
     SettingError,
     TableError,
     UnknownSubscriptionError,
     counted,
 )
-from ray_pubsub.index.catalogue import Catalogue, all_good, check_id, check_ids
-from ray_pubsub.index.distinct_matches import DistinctMatches, distinct_slots
-from ray_pubsub.index.engine_choice import make_engine
-from ray_pubsub.index.explanation import Explanation, explain_tree
+from ray_pubsub.index.bulk.given_texts import read_texts
+from ray_pubsub.index.bulk.predicate_table import PredicateTable
+from ray_pubsub.index.bulk.text_batch import TextBatch, is_long
+from ray_pubsub.index.catalogue import Catalogue
+from ray_pubsub.index.compaction import compacted
+from ray_pubsub.index.explanation import Explanation, explain_event
 from ray_pubsub.index.index_stats import IndexStats, index_stats
-from ray_pubsub.index.indexed_table import IndexedTable
-from ray_pubsub.index.listed import listed
-from ray_pubsub.index.live import LiveIndex
-from ray_pubsub.index.predicate_table import PredicateTable
-from ray_pubsub.index.saved_texts import SavedTexts
-from ray_pubsub.language.shapes import Expression, ShapeCache
-from ray_pubsub.language.tree import Tree
-from ray_pubsub.model.dict_events import flatten
-from ray_pubsub.model.event_batch import EventBatch
-from ray_pubsub.model.events import read_events
+from ray_pubsub.index.make_engine import make_engine
+from ray_pubsub.index.match_results import DistinctMatches, distinct_matches, matched, read_for
+from ray_pubsub.language.shapes import ShapeCache
+from ray_pubsub.model.add_report import AddReport
+from ray_pubsub.model.arguments import check_flag, check_id, check_ids
+from ray_pubsub.model.as_list import as_list, is_table
+from ray_pubsub.model.dict_events import read_single
 from ray_pubsub.model.match_batch import MatchBatch
+from ray_pubsub.model.metadata import (
+    Metadata,
+    check_tag,
+    data_of,
+    described,
+    metadata_of,
+    tags_of,
+)
 from ray_pubsub.settings import Limits
 
 if TYPE_CHECKING:
-    from ray_pubsub.index.storage import Content, SavedIndex
+    from ray_pubsub.index.storage.index_file import Content, SavedIndex
 
-__all__ = ["AddReport", "MatchIndex"]
+__all__ = ["MatchIndex"]
 
+Merges = Literal["inline", "background"]
 SLOTS_UNTIL_COMPACTION, SLOTS_WHEN_EMPTY = 16_384, 1024
-NO_ID: Any = object()
-"""Instead of None, which is no id either, but is an id that somebody failed to find."""
 
 
 class Books(NamedTuple):
-    """The ids and the engine, which agree on slots. Replaced together when slots are given anew."""
+    """The ids and the engine, which agree on slots. Replaced together when slots are renumbered."""
 
     catalogue: Catalogue
     engine: Engine
-
-
-@dataclass(frozen=True, slots=True)
-class AddReport:
-    """What a bulk add did: how many subscriptions are in, and the bad ones with their positions, ids and errors."""
-
-    added: int
-    rejections: list[Rejection] = field(default_factory=list)
-
-    def __bool__(self) -> bool:
-        """True if nothing was rejected."""
-        return not self.rejections
 
 
 class MatchIndex:
@@ -83,18 +74,44 @@ class MatchIndex:
     """
 
     def __init__(
-        self, engine: str = "auto", *, limits: Limits | None = None, merges: str = "inline", **options: int | bool
+        self,
+        engine: str = "auto",
+        *,
+        limits: Limits | None = None,
+        merges: Merges = "inline",
+        ignore_case: bool = False,
+        cache: int | None = None,
+        tau: int | None = None,
+        exclusive_only: bool | None = None,
+        inclusive_only: bool | None = None,
+        paper_costs: bool | None = None,
+        uniform_rates: bool | None = None,
+        segments: int | None = None,
+        bits: int | None = None,
+        buckets: int | None = None,
+        options: Mapping[str, int | bool] | None = None,
+        frequencies: Mapping[str, float] | None = None,
     ) -> None:
-        """`merges="background"`: blocks are built and merged in a thread, so that no change waits for it. `options` are the engine's:
-        `cache=` (ω, cached bit sets per attribute) for dexin and gem, `tau=` for gem, `exclusive_only=`, `inclusive_only=` for dexin."""
+        """`engine`: "auto", which chooses by a cost model, "dexin", "gem", "rein", "opindex" or "scan".
+        `limits`: how large one subscription may be. `merges="background"`: blocks are built in a thread, so that no change waits for it.
+        `ignore_case`: texts are compared in lower case, on both sides, as `ilike` does; see docs/language.md. Saved with the index.
+        `frequencies`: attribute → the share of events that will carry it, if that is known; pivots are chosen by it until events say more.
+        The others are options of engines: `cache` (ω, cached bit sets per attribute) and `paper_costs` (plan by the papers' own costs, to
+        compare figures; slower) of dexin and gem, `tau` and `uniform_rates` (a closed form instead of counters) of gem, `exclusive_only`
+        and `inclusive_only` of dexin, `segments` and `bits` of opindex, `buckets` of rein. `options`: the same by name."""
+        named = {
+            "cache": cache, "tau": tau, "exclusive_only": exclusive_only, "inclusive_only": inclusive_only,
+            "paper_costs": paper_costs, "uniform_rates": uniform_rates, "segments": segments, "bits": bits, "buckets": buckets,
+        }  # fmt: skip
         self.limits = Limits() if limits is None else limits
         if not isinstance(self.limits, Limits):
             raise SettingError("limits", f"must be a ray_pubsub.Limits, not {type(limits).__name__}")
-        self.engine = engine
-        self.merges = merges
-        self.options = options
-        self._shapes = ShapeCache(self.limits, cutter=IntegerCutter())
-        self._books = Books(Catalogue(), make_engine(engine, self.limits, merges, options))
+        self.engine, self.merges = engine, merges
+        self.options = {**(options or {}), **{name: value for name, value in named.items() if value is not None}}
+        self.ignore_case = check_flag("ignore_case", ignore_case)
+        self._shapes = ShapeCache(self.limits, cutter=IntegerCutter(), ignore_case=ignore_case)
+        self._by_kernels = engine != "scan" and not ignore_case  # kernels read texts as they are written
+        self._books = Books(Catalogue(), make_engine(engine, self.limits, merges, self.options, frequencies))
         self._writing = threading.RLock()
 
     def __len__(self) -> int:
@@ -116,63 +133,70 @@ class MatchIndex:
         """Bytes the index holds, ids and all; roughly, as Python's own objects are estimated."""
         return self._books.catalogue.nbytes + self._books.engine.nbytes
 
-    def add(self, id: str | int, expression: str) -> None:
-        """Adds a subscription; one with the same id is replaced. Raises an ExpressionError that says what is wrong."""
+    def add(self, id: str | int, expression: str, *, data: Any = None, tags: Iterable[str] = ()) -> None:
+        """Adds a subscription; one with the same id is replaced. Raises an ExpressionError that says what is wrong. `data`: a small JSON
+        value (at most 4,096 bytes) that comes back with matches on request; `tags`: names by which subscriptions are selected. Raises
+        MetadataError."""
         check_id(id)
+        metadata = metadata_of(data, tags)
+        if self._by_kernels and is_long(expression):
+            self._put([id], TextBatch.of_one(expression, self._shapes, self.limits), (), [metadata])
+            return
         source = self._shapes.parse(expression)
         with self._writing:
             catalogue, engine = self._books
             slot, replaced = catalogue.add(id, source)
+            catalogue.describe(slot, metadata)
             engine.add(slot, source, replaced)
             if replaced >= 0:
                 self._compact()
 
     def add_many(
         self,
-        ids: Iterable[str | int],
-        expressions: Iterable[str],
+        ids: Any,
+        expressions: Iterable[str] | None = None,
         *,
+        data: Any = None,
+        tags: Any = None,
         atomic: bool = False,
         removing: Iterable[str | int] = (),
     ) -> AddReport:
-        """Adds many at once. The bad ones are in the report and the good ones are added; with `atomic=True` a single bad
-        one raises RejectedSubscriptionsError, which lists all of them, and nothing is added. `removing`: ids that go in the same
-        step, if they are there; no match sees both, or neither."""
-        ids, expressions = listed("ids", ids), listed("expressions", expressions)
-        if len(ids) != len(expressions):
-            raise SettingError("add_many", f"{len(ids)} ids but {len(expressions)} expressions")
-        good: list[str | int] = []
-        sources: list[Source] = []
-        rejections: list[Rejection] = []
-        parsed_all = self._shapes.parse_many(expressions)
-        if all_good(ids) and set(map(type, parsed_all)) <= {Expression}:
-            return self._put_reported(ids, parsed_all, [], atomic, removing)  # type: ignore[arg-type]
-        for position, (identity, parsed) in enumerate(zip(ids, parsed_all, strict=True)):
-            try:
-                check_id(identity)
-            except RayPubSubError as error:
-                rejections.append(Rejection(position, identity, error))
-                continue
-            if isinstance(parsed, RayPubSubError):
-                rejections.append(Rejection(position, identity, parsed))
-            else:
-                sources.append(parsed)
-                good.append(identity)
-        return self._put_reported(good, sources, rejections, atomic, removing)
+        """Adds many at once: `ids` with `expressions`; or instead of the ids a pyarrow Table, RecordBatch or pandas DataFrame with the
+        columns id and expression, and maybe data (JSON) and tags. The bad ones are in the report and the good ones are added; with
+        `atomic=True` a single bad one raises RejectedSubscriptionsError, which lists all of them, and nothing is added. `data`, `tags`: as
+        for `add`; a dict, or a list of texts, for all of them, or a list with one for each. `removing`: ids that are removed in the same
+        step; no match sees both, or neither."""
+        given = read_texts(ids, expressions, data, tags, self._shapes, self.limits, compiled=self._by_kernels)
+        if atomic and given.rejections:
+            raise RejectedSubscriptionsError(given.rejections)
+        self._put(given.ids, given.sources, removing, given.metadata)
+        return AddReport(len(set(given.ids)), given.rejections)
 
     def add_table(self, table: Any, *, atomic: bool = False) -> AddReport:
         """`add_many` from a pyarrow Table, RecordBatch or pandas DataFrame with the columns id and expression."""
-        columns = _columns(table)
-        for name in ("id", "expression"):
-            if name not in columns:
-                raise TableError(name, "missing; subscriptions have the columns id and expression")
-        return self.add_many(columns["id"], columns["expression"], atomic=atomic)
+        if not is_table(table):
+            raise TableError(
+                None, f"must be a pyarrow Table, RecordBatch or pandas DataFrame, not {type(table).__name__}"
+            )
+        return self.add_many(table, atomic=atomic)
 
-    def add_predicates(self, table: Any, *, atomic: bool = False, removing: Iterable[str | int] = ()) -> AddReport:
+    def add_predicates(
+        self,
+        table: Any,
+        *,
+        data: Any = None,
+        tags: Any = None,
+        atomic: bool = False,
+        removing: Iterable[str | int] = (),
+    ) -> AddReport:
         """Adds subscriptions given as intervals: a row each, with the columns id, attribute, low, high and optionally
         low_closed, high_closed (closed unless said otherwise; a null bound is none). Rows of one id and attribute are
-        alternatives; different attributes must all hold. `removing` as for `add_many`."""
+        alternatives; different attributes must all hold. `removing` as for `add_many`, `data` and `tags` too: for all, or one for each
+        id in the order of their first rows; if one of those is bad, nothing is added."""
         predicates = PredicateTable(table)
+        carried = described(predicates.ids, None, data, tags)
+        if carried and carried.rejections:
+            raise RejectedSubscriptionsError(carried.rejections)
         if atomic and predicates.rejections:
             raise RejectedSubscriptionsError(predicates.rejections)
         with self._writing:
@@ -183,6 +207,7 @@ class MatchIndex:
             removed = np.concatenate([gone, removed]) if len(gone) else removed
             engine.change(removed, added, predicates)
             catalogue.set_source(added, engine.released(predicates))
+            catalogue.describe_run(predicates.first_slot, added, carried.metadata if carried else None)
             self._compact()
         return AddReport(len(predicates.ids), predicates.rejections)
 
@@ -198,13 +223,15 @@ class MatchIndex:
             self._compact()
         return True
 
-    def remove_many(self, ids: Iterable[str | int]) -> int:
-        """Removes subscriptions at once; the number that were there."""
-        ids = listed("ids", ids)
-        check_ids(ids)
+    def remove_many(self, ids: Iterable[str | int] | None = None, *, tag: str | None = None) -> int:
+        """Removes subscriptions at once, these or those that have a tag; the number that were there."""
+        if (ids is None) == (tag is None):
+            raise SettingError("ids", "must be given, or a tag instead")
+        listed = [] if ids is None else as_list("ids", ids)
+        check_ids(listed)
         with self._writing:
             catalogue, engine = self._books
-            slots = catalogue.remove_many(ids)
+            slots = catalogue.remove_many(listed if tag is None else catalogue.tagged(check_tag(tag)))
             if len(slots):
                 engine.change(slots, np.empty(0, dtype=np.int64), [])
                 self._compact()
@@ -212,41 +239,72 @@ class MatchIndex:
 
     def wait_for_merges(self) -> None:
         """Returns when the background has built and merged all there is to merge now; at once if merges are inline."""
-        engine = self._books.engine
-        if isinstance(engine, LiveIndex):
-            engine.upkeep.wait()
+        self._books.engine.wait_for_merges()
 
     def expression(self, id: str | int) -> str:
         """The text of a subscription, as it was given; for one from `add_predicates`, as it would be written."""
         slot, source = self._find(id)
         return source.text_at(slot)
 
-    def match(self, event: Mapping[str, Any]) -> list[str | int]:
-        """The ids of the subscriptions that match one event, in the order they were added. Raises EventError."""
+    def data(self, id: str | int) -> Any:
+        """The data of a subscription, a new object each time; None if it has none. Raises UnknownSubscriptionError."""
+        return data_of(self._metadata(id))
+
+    def tags(self, id: str | int) -> tuple[str, ...]:
+        """The tags of a subscription, ascending. Raises UnknownSubscriptionError."""
+        return tags_of(self._metadata(id))
+
+    def subscriptions(self, *, tag: str) -> list[str | int]:
+        """The ids of the subscriptions that have a tag, in the order they were added; `list(index)` has all."""
+        with self._writing:
+            return self._books.catalogue.tagged(check_tag(tag))
+
+    def match(self, event: Mapping[str, Any], *, strict: bool = False) -> list[str | int]:
+        """The ids of the subscriptions that match one event, in the order they were added. Raises EventError. An attribute that no
+        subscription tests is not looked at, and one whose value cannot be used is absent; `strict=True` checks all of them and raises."""
         catalogue, engine = self._books
-        hits = engine.match(_read_one(event))
+        view = engine.view()
+        hits = view.match(read_single(event, None if strict else view.attributes, strict=strict))
         found: list[str | int] = catalogue.ids(np.sort(hits.slots)).tolist()
         return found
 
-    def match_many(self, events: Any, *, event_id: str | None = None) -> MatchBatch:
+    def match_many(self, events: Any, *, event_id: str | None = None, strict: bool = False) -> MatchBatch:
         """The matches of a batch: a list of dicts, a pyarrow Table or RecordBatch, or a pandas DataFrame.
 
         A bad event has no matches and is reported in `.errors`, with its position; the others are matched. `event_id` names
-        the attribute that holds the events' ids; without it, they are numbered.
+        the attribute that holds the events' ids; without it, they are numbered. An attribute that no subscription tests is not looked
+        at. One whose value cannot be used (bytes, an object, an integer beyond 64 bits) is absent, with a warning in `.warnings`;
+        `strict=True` checks all attributes, and makes such an event a bad one.
         """
-        batch = read_events(events, event_id)
         catalogue, engine = self._books
-        hits = engine.match(batch)
-        return MatchBatch(_for_input(hits, batch), catalogue.ids(hits.slots), batch.input_ids, None, batch.errors)
+        view = engine.view()
+        return matched(catalogue, view, read_for(view, events, event_id, strict), self._lookup)
+
+    def match_json(self, lines: Any, *, event_id: str | None = None, strict: bool = False) -> MatchBatch:
+        """The matches of events given as JSON: bytes or a str with a document per line (or one document), or a list of bytes or str.
+
+        >>> index = MatchIndex()
+        >>> index.add("s1", "model.name = 'iphone5s' and price <= 580")
+        >>> list(index.match_json(b'{"model": {"name": "iphone5s"}, "price": 550}\\n{"price": 1}').pairs())
+        [(0, 's1')]
+
+        The same as `match_many` of what json.loads makes of each document, in a fraction of the time: no dictionary is made, and what no
+        subscription tests is skipped. JSON is read as Python reads it: the last of equal keys counts, NaN and Infinity are numbers. A
+        document that is not valid UTF-8 or not a JSON object is a bad event, at its position; blank lines are passed over and not counted.
+        """
+        from ray_pubsub.columns.json.json_events import from_json
+
+        catalogue, engine = self._books
+        view = engine.view()
+        batch = from_json(lines, event_id, None if strict else view.attributes, strict=strict)
+        return matched(catalogue, view, batch, self._lookup)
 
     def match_distinct(self, events: Any) -> DistinctMatches:
         """The same matches, with the ids of those that occur apart, each once if matches are many: for those who pass them on, or look
         something up for each."""
-        batch = read_events(events)
         catalogue, engine = self._books
-        hits = engine.match(batch)
-        places, slots, times = distinct_slots(hits.slots, catalogue.next_slot)
-        return DistinctMatches(_for_input(hits, batch), places, catalogue.ids(slots), times)
+        view = engine.view()
+        return distinct_matches(catalogue, view, read_for(view, events, None))
 
     @overload
     def explain(self, event: Mapping[str, Any]) -> IndexPlan: ...
@@ -254,14 +312,15 @@ class MatchIndex:
     @overload
     def explain(self, event: Mapping[str, Any], id: str | int) -> Explanation: ...
 
-    def explain(self, event: Mapping[str, Any], id: Any = NO_ID) -> IndexPlan | Explanation:
+    def explain(self, event: Mapping[str, Any], id: str | int | None = None) -> IndexPlan | Explanation:
         """With an id: why this subscription did or did not match the event, predicate by predicate. Without: how the event is
         matched, the parts of the index visited and skipped, every step's method, what it was expected to leave and what it
         left. Print it to read it. Raises EventError."""
-        if id is NO_ID:
-            return self._books.engine.explain(_read_one(event))
+        if id is None:
+            engine = self._books.engine
+            return engine.explain(read_single(event, engine.view().attributes, strict=False))
         slot, source = self._find(id)
-        return explain_tree(source.tree_at(slot), flatten(event))
+        return explain_event(source.tree_at(slot), event)
 
     def stats(self) -> IndexStats:
         """What the index holds, in which blocks, and how often its caches were of use. Print it to read it."""
@@ -270,50 +329,67 @@ class MatchIndex:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the index to a file, all or nothing: a crash leaves the old file or the new one."""
-        from ray_pubsub.index.storage import save
+        from ray_pubsub.index.storage.index_file import save
 
         save(path, self._content())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, engine: str | None = None, merges: str = "inline") -> MatchIndex:
-        """The index of a file that `save` wrote; `engine` overrides the one it was saved with: then it is built anew. Raises
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        engine: str | None = None,
+        merges: Merges = "inline",
+    ) -> MatchIndex:
+        """The index of a file that `save` wrote; `engine` overrides the one it was saved with: then the index is built again. Raises
         IndexFileError."""
-        from ray_pubsub.index.storage import load
+        from ray_pubsub.index.storage.index_file import load
 
         return cls._of(load(path, engine), engine, merges)
 
     @classmethod
-    def _of(cls, saved: SavedIndex, engine: str | None = None, merges: str = "inline") -> MatchIndex:
+    def _of(cls, saved: SavedIndex, engine: str | None = None, merges: Merges = "inline") -> MatchIndex:
         options = saved.options if engine in (None, saved.engine) else {}
-        index = cls(engine or saved.engine, limits=saved.limits, merges=merges, **options)
+        engine, fold = engine or saved.engine, saved.ignore_case
+        index = cls(engine, limits=saved.limits, merges=merges, ignore_case=fold, options=options)
         catalogue = saved.restored(index._books.engine, index._shapes.parse)
         if catalogue is not None:
             index._books = Books(catalogue, index._books.engine)
-            return index
-        for ids, content in saved.in_order():
-            if ids is not None:
-                index.add_many(ids, content, atomic=True)
-            else:
-                index.add_predicates(content, atomic=True)
+        else:
+            for ids, content in saved.in_order():
+                if ids is not None:
+                    index.add_many(ids, content, atomic=True)
+                else:
+                    index.add_predicates(content, atomic=True)
+        index._books.catalogue.describe_by_id(saved.metadata())
         return index
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickles as the bytes of its file, so that an index can be sent to another process; from protocol 5 on beside the stream, if
         there is a place for that."""
-        from ray_pubsub.index.storage import dump
+        from ray_pubsub.index.storage.index_file import dump
 
         content = dump(self._content())
         return _unpickled, (pickle.PickleBuffer(content) if protocol >= 5 else content,)
 
     def _content(self) -> Content:
-        from ray_pubsub.index.saved_subscriptions import Listed
-        from ray_pubsub.index.storage import Content
+        from ray_pubsub.index.storage.index_file import Content
+        from ray_pubsub.index.storage.saved_subscriptions import Listed
 
         with self._writing:
             catalogue, engine = self._books
-            snapshot = engine.snapshot if isinstance(engine, LiveIndex) else None
             listed = Listed(*catalogue.listed())
-        return Content(self.engine, self.options, self.limits, listed, engine, snapshot)
+            carried = catalogue.described(listed.slots)
+            return Content(self.engine, self.options, self.limits, self.ignore_case, listed, engine.built(), carried)
+
+    def _metadata(self, id: str | int) -> Metadata | None:
+        with self._writing:
+            self._find(id)
+            return self._books.catalogue.metadata(id)
+
+    def _lookup(self, ids: Sequence[str | int]) -> list[Metadata | None]:
+        with self._writing:
+            return list(map(self._books.catalogue.metadata, ids))
 
     def _find(self, id: str | int) -> tuple[int, Source]:
         with self._writing:
@@ -323,28 +399,25 @@ class MatchIndex:
                 raise UnknownSubscriptionError(id)
             return slot, catalogue.source(slot)
 
-    def _put_reported(
+    def _put(
         self,
-        ids: list[str | int],
-        sources: list[Source],
-        rejections: list[Rejection],
-        atomic: bool,
+        ids: Sequence[str | int],
+        sources: Sequence[Source],
         removing: Iterable[str | int],
-    ) -> AddReport:
-        if atomic and rejections:
-            raise RejectedSubscriptionsError(rejections)
-        self._put(ids, sources, removing)
-        return AddReport(len(set(ids)), rejections)
-
-    def _put(self, ids: Sequence[str | int], sources: Sequence[Source], removing: Iterable[str | int]) -> None:
+        metadata: Sequence[Metadata | None] | None = None,
+    ) -> None:
         with self._writing:
             catalogue, engine = self._books
             gone = _taken_out(catalogue, removing)
+            first_slot = catalogue.next_slot
             removed, added = catalogue.add_many(ids, sources)
             removed = np.concatenate([gone, removed]) if len(gone) else removed
-            if len(added) < len(ids):  # some ids came twice: the last one counts
+            if isinstance(sources, TextBatch):
+                sources.number(first_slot, added)
+            elif len(added) < len(ids):  # some ids came twice: the last one counts
                 sources = [catalogue.source(slot) for slot in added.tolist()]
             engine.change(removed, added, sources)
+            catalogue.describe_run(first_slot, added, metadata)
             self._compact()
 
     def _compact(self) -> None:
@@ -354,76 +427,17 @@ class MatchIndex:
         enough = SLOTS_UNTIL_COMPACTION + 4 * len(catalogue) if len(catalogue) else SLOTS_WHEN_EMPTY
         if catalogue.next_slot < enough:
             return
-        stores: dict[int, Source] = {}
-        fresh, slots = catalogue.compacted(lambda source, slot: _moved(source, slot, stores))
-        compact = engine.compacted(slots, fresh.source)
-        for source in stores.values():
-            if isinstance(source, IndexedTable):
-                source.store = compact
-        self._books = Books(fresh, compact)
+        self._books = Books(*compacted(catalogue, engine))
 
 
 def _taken_out(catalogue: Catalogue, ids: Iterable[str | int]) -> NDArray[np.int64]:
     """The slots of those of these ids that were there."""
-    ids = listed("removing", ids)
+    ids = as_list("removing", ids)
     check_ids(ids)
     return catalogue.remove_many(ids)
 
 
-def _moved(source: Source, slot: int, known: dict[int, Source]) -> Source:
-    """A source that answers for a new slot what `source` answers for `slot`."""
-    if isinstance(source, IndexedTable):
-        return known.setdefault(id(source), IndexedTable(source.store))
-    if isinstance(source, SavedTexts):
-        return source.alone(slot)
-    return Moved(source, slot) if isinstance(source, PredicateTable) else source
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """A subscription of a table that knew it by another slot."""
-
-    source: Source
-    slot: int
-
-    def tree_at(self, slot: int) -> Tree:
-        return self.source.tree_at(self.slot)
-
-    def text_at(self, slot: int) -> str:
-        return self.source.text_at(self.slot)
-
-
-def _for_input(hits: Hits, batch: EventBatch) -> NDArray[np.int64]:
-    """Offsets by the events as they were given: bad ones have no matches."""
-    if batch.positions is None:
-        return hits.offsets
-    counts = np.zeros(batch.input_size, dtype=np.int64)
-    counts[batch.positions] = np.diff(hits.offsets)
-    return np.concatenate([[0], np.cumsum(counts)])
-
-
-def _read_one(event: Mapping[str, Any]) -> EventBatch:
-    batch = read_events([event])
-    if batch.errors:
-        error = batch.errors[0]
-        raise type(error)(error.attribute, error.reason)
-    return batch
-
-
 def _unpickled(content: Any) -> MatchIndex:
-    from ray_pubsub.index.storage import read
+    from ray_pubsub.index.storage.index_file import read
 
     return MatchIndex._of(read("pickle", content))
-
-
-def _columns(table: Any) -> dict[str, list[Any]]:
-    """The columns as lists; pandas' own objects stay what they are, so that ids of str and int may stand in one column."""
-    if type(table).__module__.partition(".")[0] == "pandas" and hasattr(table, "columns"):
-        repeated = table.columns[table.columns.duplicated()]
-        if len(repeated):
-            raise TableError(str(repeated[0]), "there are two columns of this name")
-        return {name: table[name].tolist() for name in ("id", "expression") if name in table.columns}
-    from ray_pubsub.index.arrow_table import as_arrow_table
-
-    arrow = as_arrow_table(table, "subscriptions")
-    return {name: arrow.column(name).to_pylist() for name in ("id", "expression") if name in arrow.column_names}

@@ -5,19 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.plan import IndexPlan, Partitions, Pipeline, SegmentPlan, Step
-from ray_pubsub.engines.trace import timed
-from ray_pubsub.index.snapshot import Scratch, Snapshot
+from ray_pubsub.engines.explain.plan import IndexPlan, Partitions, Pipeline, SegmentPlan, Step
+from ray_pubsub.engines.explain.trace import timed
+from ray_pubsub.index.explanation import on_one_line
+from ray_pubsub.index.snapshot import Snapshot
 from ray_pubsub.index.tail import TailView
-from ray_pubsub.kernels.hits import RESIDUAL
+from ray_pubsub.kernels.index.hits import RESIDUAL
+from ray_pubsub.language.printer import show_value, write_subject
+from ray_pubsub.language.terms import is_computed
 from ray_pubsub.model.event_batch import EventBatch
 
 __all__ = ["explain_snapshot"]
 
 
-def explain_snapshot(snapshot: Snapshot, events: EventBatch, vocabulary: Vocabulary, scratch: Scratch) -> IndexPlan:
+def explain_snapshot(snapshot: Snapshot, events: EventBatch, vocabulary: Vocabulary) -> IndexPlan:
     """`events`: a batch of one."""
-    hits, seconds = timed(lambda batch: snapshot.match(batch, vocabulary, scratch), events)
+    hits, seconds = timed(lambda batch: snapshot.match(batch, vocabulary), events)
     segments = tuple(block.explain(events) for block in snapshot.blocks)
     tails = [tail for tail in (*snapshot.sealed, snapshot.tail) if tail.clauses]
     found = [block.match(events).slots for block in snapshot.blocks]
@@ -34,7 +37,15 @@ def explain_snapshot(snapshot: Snapshot, events: EventBatch, vocabulary: Vocabul
         refused=len(distinct) - len(hits.slots),
         matches=len(hits.slots),
         seconds=seconds,
+        computed=_computed(events),
     )
+
+
+def _computed(events: EventBatch) -> tuple[tuple[str, str], ...]:
+    """The values of computed attributes. Flags, which are single constants' tests of a list or a place, are no values and not shown."""
+    (row,) = events.rows()
+    found = [(write_subject(name), on_one_line(show_value(value))) for name, value in row.items() if is_computed(name)]
+    return tuple(sorted(found))
 
 
 def _tail_plan(tail: TailView, events: EventBatch, vocabulary: Vocabulary) -> SegmentPlan:

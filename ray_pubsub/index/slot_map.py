@@ -1,4 +1,4 @@
-"""Id → slot. Ints live in a compact hash table (kernels/id_table.py), strings, which are objects anyway, in a dict."""
+"""Id → slot. Ints live in a compact hash table (kernels/index/id_table.py), strings, which are objects anyway, in a dict."""
 
 from __future__ import annotations
 
@@ -9,12 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.kernels.id_table import EMPTY, find, insert, insert_many, living_slots, refill, take_out, take_out_many
+from ray_pubsub.kernels.index.id_table import (
+    EMPTY,
+    find,
+    insert,
+    insert_many,
+    living_slots,
+    refill,
+    take_out,
+    take_out_many,
+)
+from ray_pubsub.kernels.readiness import are_ready
 
 __all__ = ["SlotMap"]
 
 FULLEST = 0.7
 FEWEST_PLACES = 64
+FEW = 1000
 
 
 class SlotMap:
@@ -24,8 +35,10 @@ class SlotMap:
         self._ints = _empty_table(FEWEST_PLACES)
         self._int_count = 0
         self._most = int(FEWEST_PLACES * FULLEST) - 1
-        """So many ints may be in before a table is made anew."""
-        self._texts: dict[str, int] = {}
+        """How many ints fit before a larger table is built."""
+        self._texts: dict[Any, int] = {}
+        self._early = not are_ready()
+        """While kernels are being compiled, the ints of a small index are in the dict too."""
 
     def __len__(self) -> int:
         return self._int_count + len(self._texts)
@@ -36,14 +49,14 @@ class SlotMap:
 
     def get(self, identity: str | int) -> int:
         """The slot of an id, -1 if there is none."""
-        if type(identity) is str:
+        if type(identity) is str or self._early:
             return self._texts.get(identity, EMPTY)
         slot: int = find(self._ints, identity)
         return slot
 
     def put(self, identity: str | int, slot: int) -> int:
         """Gives an id its slot; the slot it had, or -1."""
-        if type(identity) is str:
+        if type(identity) is str or self._is_early(1):
             old = self._texts.pop(identity, EMPTY)
             self._texts[identity] = slot
             return old
@@ -56,12 +69,13 @@ class SlotMap:
     def put_many(self, ids: Sequence[str | int] | NDArray[Any], first_slot: int) -> NDArray[np.int64]:
         """Ids get the slots from `first_slot` on; of equal ids the last wins. The slots that lost their id: of the ids that had one before,
         and of the repeated ones here."""
-        ints = _as_ints(ids)
+        early = self._is_early(len(ids))
+        ints = None if early else _as_ints(ids)
         if ints is not None:
             return self._put_ints(ints, np.arange(first_slot, first_slot + len(ids)))
         texts, numbers, slots, lost = self._texts, [], [], []
         for slot, identity in enumerate(ids, first_slot):
-            if type(identity) is str:
+            if type(identity) is str or early:
                 old = texts.get(identity)
                 if old is not None:
                     lost.append(old)
@@ -78,7 +92,7 @@ class SlotMap:
 
     def pop(self, identity: str | int) -> int:
         """Takes an id out; its slot, or -1."""
-        if type(identity) is str:
+        if type(identity) is str or self._is_early(0):
             return self._texts.pop(identity, EMPTY)
         slot: int = take_out(self._ints, identity)
         self._int_count -= slot != EMPTY
@@ -86,7 +100,7 @@ class SlotMap:
 
     def pop_many(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
         """Takes ids out; the slots of those that were there."""
-        ints = _as_ints(ids)
+        ints = None if self._is_early(0) else _as_ints(ids)
         if ints is None:
             return np.array([slot for slot in map(self.pop, ids) if slot != EMPTY], dtype=np.int64)
         slots = np.empty(len(ints), dtype=np.int64)
@@ -98,10 +112,19 @@ class SlotMap:
     def slots(self) -> NDArray[np.int64]:
         """All slots, ascending: the order in which their ids were added."""
         found = np.empty(self._int_count + len(self._texts), dtype=np.int64)
-        count = living_slots(self._ints, found)
+        count = living_slots(self._ints, found) if self._int_count else 0
         found[count:] = np.fromiter(self._texts.values(), dtype=np.int64, count=len(self._texts))
         found.sort()
         return found
+
+    def _is_early(self, more: int) -> bool:
+        """Whether ints still go to the dict; once they do not, those that are there move to the table."""
+        if self._early and (are_ready() or len(self._texts) + more > FEW):
+            moved = {identity: slot for identity, slot in self._texts.items() if type(identity) is not str}
+            self._texts = {identity: slot for identity, slot in self._texts.items() if type(identity) is str}
+            self._early = False
+            self._put_ints(np.array(list(moved), dtype=np.int64), np.array(list(moved.values()), dtype=np.int64))
+        return self._early
 
     def _put_ints(self, keys: NDArray[np.int64], slots: NDArray[np.int64]) -> NDArray[np.int64]:
         self._make_room(len(keys))

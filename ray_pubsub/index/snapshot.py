@@ -1,8 +1,7 @@
-"""What a reader sees of a live index: a version, and everything that was there at that version."""
+"""What a reader sees of a segmented index: a version, and everything that was there at that version."""
 
 from __future__ import annotations
 
-import threading
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,20 +10,24 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Hits, Source
-from ray_pubsub.engines.dense_run import no_run
-from ray_pubsub.engines.dense_segment import dense_buffers
-from ray_pubsub.engines.gathering import gathered
+from ray_pubsub.engines.dense.segment import dense_buffers
+from ray_pubsub.engines.merge_hits import merge_hits
+from ray_pubsub.engines.workspace import workspace
 from ray_pubsub.index.blocks import Blocks
-from ray_pubsub.index.tail import TailView, cells_of, tail_scratch
-from ray_pubsub.kernels.hits import RESIDUAL, keep_visible
-from ray_pubsub.kernels.one_event import match_one_event
+from ray_pubsub.index.tail import NO_CELLS, TailView, cells_of, tail_values
+from ray_pubsub.kernels.index.hits import RESIDUAL, Visibility, keep_visible
+from ray_pubsub.kernels.index.match_single import match_single, match_tails
+from ray_pubsub.language.terms import NOW
 from ray_pubsub.language.truth import truth
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.single_event import SingleEvent, single_of
+from ray_pubsub.model.values import Kind, Value
 
-__all__ = ["ALIVE", "Scratch", "Snapshot"]
+__all__ = ["ALIVE", "Slots", "Snapshot"]
 
 ALIVE = np.iinfo(np.int64).max
 NOTHING = np.empty(0, dtype=np.int64)
+NO_TAILS = np.empty((0, 4), dtype=np.int64)
 
 
 class Part(Protocol):
@@ -37,74 +40,114 @@ class Part(Protocol):
     def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable: ...
 
 
+class Slots(NamedTuple):
+    """What is known of each slot."""
+
+    died: NDArray[np.int64]
+    """The version that removed it."""
+    flags: NDArray[np.uint8]
+    """kernels/index/hits.py. REMOVED is set after `died`, and says to look there."""
+    marks: NDArray[np.uint8]
+    """Two bits each, made of the above (index/tombstone_bits.py)."""
+    addresses: NDArray[np.int64]
+    """The same, as kernels/index/match_single.py takes it."""
+
+    @classmethod
+    def of(cls, died: NDArray[np.int64], flags: NDArray[np.uint8], marks: NDArray[np.uint8]) -> Slots:
+        addresses = np.array([len(died), died.ctypes.data, flags.ctypes.data, marks.ctypes.data])
+        return cls(died, flags, marks, addresses)
+
+    def with_marks(self, marks: NDArray[np.uint8]) -> Slots:
+        return self if marks is self.marks else Slots.of(self.died, self.flags, marks)
+
+
 class Snapshot(NamedTuple):
-    """Immutable but for `died`, `flags`, `marks` and the tail's tables, which only change where this version does not look."""
+    """Immutable but for the arrays of `slots` and the tail's tables, which only change where this version does not look."""
 
     version: int
     blocks: Blocks
     sealed: tuple[TailView, ...]
     """Tails that are full and wait to become blocks."""
     tail: TailView
-    died: NDArray[np.int64]
-    """Per slot the version that removed it."""
-    flags: NDArray[np.uint8]
-    """Per slot: kernels/hits.py. REMOVED is set after `died`, and says to look there."""
-    marks: NDArray[np.uint8]
-    """Two bits per slot, made of the above (index/slot_marks.py)."""
+    slots: Slots
     filtered: bool
     """Whether any slot was removed, has several clauses, or is residual: else matches need no second look."""
     residual: dict[int, Source]
     """The sources of the slots whose clauses only find candidates. Replaced, never changed."""
 
     @property
+    def died(self) -> NDArray[np.int64]:
+        return self.slots.died
+
+    @property
+    def flags(self) -> NDArray[np.uint8]:
+        return self.slots.flags
+
+    @property
     def parts(self) -> tuple[Part, ...]:
         """All that hold clauses."""
         return (*self.blocks, *self.sealed, self.tail)
 
-    def match(self, events: EventBatch, vocabulary: Vocabulary, scratch: Scratch) -> Hits:
-        if events.size == 1 and (self.filtered or self.tail.clauses):
-            found = self._match_one(events, vocabulary, scratch)
-            if found is not None:
-                return found
-        parts = self.blocks.match(events)
+    def match(self, events: EventBatch, vocabulary: Vocabulary) -> Hits:
+        if events.size == 1:
+            single = single_of(events)
+            if single is not None:
+                events = single
+                found = self._match_single(single, vocabulary)
+                if found is not None:
+                    return found
+        parts = [block.match(events) for block in self.blocks]
         parts += [tail.match(events, vocabulary) for tail in (*self.sealed, self.tail) if tail.clauses]
-        hits = gathered(parts, events.size)
+        hits = merge_hits(parts, events.size)
         if not self.filtered:
             return hits
-        mine = scratch.mine
-        first = mine.turns(len(self.died), events.size)
-        residual = keep_visible(
-            hits.offsets, hits.slots, self.died, self.version, self.flags, self.marks, mine.seen, first
-        )
+        died, flags, marks, _ = self.slots
+        scratch = _scratch()
+        scratch.make_room(0, 0, len(died))
+        known = Visibility(died, flags, marks, self.version, scratch.seen)
+        residual = keep_visible(hits.offsets, hits.slots, known, scratch.turns(events.size))
         hits = Hits(hits.offsets, hits.slots[: hits.offsets[-1]])
         return self._decided(hits, events) if residual else hits
 
-    def _match_one(self, events: EventBatch, vocabulary: Vocabulary, scratch: Scratch) -> Hits | None:
-        """Of one event, in one call of a kernel but for blocks that are not dense; None if it cannot be."""
-        run, blocks = self.blocks.parts
-        tail, sealed = self.tail, NOTHING
-        dense = no_run(events) if run is None else run.arguments(events)
-        if dense is None or tail.opaque:
+    def _match_single(self, events: SingleEvent, vocabulary: Vocabulary) -> Hits | None:
+        """Of one event, in one call of a kernel but for segments that are not dense; None if there is nothing to join in the call, or if a
+        pattern must be evaluated."""
+        group, others = self.blocks.parts
+        tail, sealed = self.tail, NO_TAILS
+        if not (tail.clauses or self.sealed or self.filtered):
+            return None if group is None or others else group.match(events)
+        dense = None if group is None else group.arguments(events)
+        if (group is not None and dense is None) or tail.opaque:
             return None
-        if self.sealed:
-            if any(each.opaque for each in self.sealed):
-                return None
-            sealed = np.array([number for each in self.sealed for number in (each.clauses, *each.addresses)])
-        others = np.concatenate([block.match(events).slots for block in blocks]) if blocks else NOTHING
-        cells = cells_of(events, vocabulary)
-        mine = scratch.mine
-        mine.make_room(1 if run is None else run.lines, cells.attributes, len(self.died))
-        mine.turn += 1
-        slots, residual = match_one_event(
-            *dense, *mine.dense, others, tail.clauses, *tail.addresses, sealed, *cells[2:], *mine.values,
-            self.filtered, self.died, self.version, self.flags, self.marks, mine.seen, mine.turn,
+        attributes, cells = 0, NO_CELLS
+        if tail.clauses or self.sealed:
+            found = cells_of(events, vocabulary)
+            attributes, cells = found.attributes, found[2:]
+            if self.sealed:
+                if any(each.opaque for each in self.sealed):
+                    return None
+                sealed = np.array([(each.clauses, *each.addresses) for each in self.sealed])
+        matched = [block.match(events).slots for block in others]
+        if group is not None and dense is not None:
+            known = group.cached(events, dense)
+            if known is not None:
+                dense = None
+                matched.append(known)
+        elsewhere = np.concatenate(matched) if matched else NOTHING
+        scratch = _scratch()
+        scratch.make_room(0 if group is None else group.lines, attributes, len(self.slots.died))
+        scratch.turn += 1
+        rest = (
+            elsewhere, (tail.clauses, *tail.addresses), sealed, cells, scratch.addresses, self.slots.addresses,
+            (self.version, scratch.turn, self.filtered),
         )  # fmt: skip
+        slots, residual = match_tails(*rest) if dense is None else match_single(dense, *rest)
         hits = Hits(np.array([0, len(slots)]), slots)
         return self._decided(hits, events) if residual else hits
 
     def _decided(self, hits: Hits, events: EventBatch) -> Hits:
-        """Asks the expression of every candidate whose clauses do not decide."""
-        rows = events.rows()
+        """Evaluates the expression of every candidate whose clauses do not decide."""
+        rows = [{**row, NOW: Value(Kind.TIMESTAMP, events.moment)} for row in events.rows()]
         owner = np.repeat(np.arange(events.size), np.diff(hits.offsets))
         keep = np.ones(len(hits.slots), dtype=bool)
         for place in np.flatnonzero(self.flags[hits.slots] & RESIDUAL).tolist():
@@ -114,38 +157,40 @@ class Snapshot(NamedTuple):
         return Hits(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), hits.slots[keep])
 
 
-class Scratch(threading.local):
-    """Per thread: where its matches work."""
+class SnapshotScratch:
+    """A thread's, for matches against snapshots."""
 
-    def __init__(self) -> None:
-        self.mine = Workplace()
+    __slots__ = ("_attributes", "_dense", "_lines", "_values", "addresses", "seen", "turn")
 
-
-class Workplace:
-    """Of one thread: plain attributes, which are sooner at hand than a thread's own."""
-
-    __slots__ = ("_attributes", "_lines", "dense", "seen", "turn", "values")
-
-    def __init__(self) -> None:
+    def __init__(self, lines: int) -> None:
+        self._attributes, self._lines = 0, 0
+        self._values, self._dense = tail_values(0), dense_buffers(1)
         self.seen: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        """For every slot the last event that had it, by its turn; they are numbered over all batches, so that it never needs clearing."""
-        self.turn = 1
-        self._lines = self._attributes = 0
-        self.dense: tuple[NDArray[Any], ...] = ()
-        self.values: tuple[NDArray[Any], ...] = ()
+        """For every slot the turn of the last event that had it. Turns ascend over all batches, so that it never needs clearing."""
+        self.turn = 0
+        self.make_room(1, 64, 64)
 
     def make_room(self, lines: int, attributes: int, slots: int) -> None:
+        """`addresses` is then as match_single takes it."""
+        if lines <= self._lines and attributes <= self._attributes and slots <= len(self.seen):
+            return
         if lines > self._lines:
-            self._lines, self.dense = lines, dense_buffers(lines)
-        if attributes >= self._attributes:
-            self._attributes = 2 * attributes + 64
-            self.values = tail_scratch(self._attributes)
+            self._lines, self._dense = lines, dense_buffers(lines)
+        if attributes > self._attributes:
+            self._attributes = 2 * attributes
+            self._values = tail_values(self._attributes)
         if slots > len(self.seen):
-            self.seen, self.turn = np.zeros(slots, dtype=np.int64), 1
+            self.seen = np.zeros(slots + slots // 4, dtype=np.int64)
+        places = [number for array in self._dense for number in (array.ctypes.data, len(array))]
+        values = [array.ctypes.data for array in (*self._values, self.seen)]
+        self.addresses: NDArray[np.int64] = np.array([self._attributes, *values, *places])
 
-    def turns(self, slots: int, events: int) -> int:
-        """The first of so many turns."""
-        self.make_room(0, 0, slots)
+    def turns(self, events: int) -> int:
+        """The first of as many turns."""
         first = self.turn + 1
         self.turn += events
         return first
+
+
+def _scratch() -> SnapshotScratch:
+    return workspace().take("snapshot", SnapshotScratch, 0)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.string_hashes import distinct_of
 from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.engines.build_parts import build_parts
 from ray_pubsub.engines.contract import Hits
-from ray_pubsub.engines.gathering import gathered
-from ray_pubsub.engines.pivot_block import PivotBlock
-from ray_pubsub.engines.segments import build_parts
-from ray_pubsub.kernels.tail import ABSENT, match_tail
+from ray_pubsub.engines.merge_hits import merge_hits
+from ray_pubsub.engines.registry import build_of
+from ray_pubsub.engines.workspace import workspace
+from ray_pubsub.kernels.index.tail import ABSENT, match_tail
 from ray_pubsub.language.pattern_test import pattern_test
 from ray_pubsub.language.truth import Event
 from ray_pubsub.language.value_set import ValueSet
-from ray_pubsub.model.event_batch import EventBatch
-from ray_pubsub.model.values import Kind
+from ray_pubsub.model.event_batch import EventBatch, Flags
+from ray_pubsub.model.single_event import SingleEvent
+from ray_pubsub.model.values import Kind, Value
 
-__all__ = ["TailView", "cells_of", "tail_scratch"]
+__all__ = ["NO_CELLS", "TailView", "cells_of", "tail_values"]
 
 MOST_LAYOUTS = 1024
 
@@ -49,49 +51,34 @@ class TailView:
 
     def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
         """The clauses as a table of their own."""
-        table = ClauseTable(self.clauses, self.owners, self.offsets, self.tests, self.sets[: self.opaque], {})
+        table = ClauseTable(self.clauses, self.owners, self.offsets, self.tests, self.sets.first(self.opaque))
         return table if chosen is None else table.take(chosen)
 
     def match(self, events: EventBatch, vocabulary: Vocabulary) -> Hits:
         if self.clauses * events.size > SCANNED_PAIRS:
-            blocks = build_parts(self.table(), vocabulary, PivotBlock)
-            return gathered([block.match(events) for block in blocks], events.size)
+            blocks = build_parts(self.table(), vocabulary, build_of("pivot", {}))
+            return merge_hits([block.match(events) for block in blocks], events.size)
         cells = cells_of(events, vocabulary)
         offsets, out = np.zeros(events.size + 1, np.int64), np.empty(self.clauses * events.size + 1, np.int64)
         verdicts = np.zeros((events.size, self.opaque), dtype=np.bool_)
         if self.opaque:
-            for row, event in enumerate(events.rows()):
+            for row, event in enumerate(rows_with_flags(events, vocabulary)):
                 verdicts[row] = self._verdicts(event, vocabulary)
-        scratch = SCRATCH.of(cells.attributes)
-        match_tail(self.clauses, *self.addresses, *cells[1:], verdicts, *scratch, offsets, out)
+        values = workspace().take("tail", tail_values, cells.attributes)
+        match_tail((self.clauses, *self.addresses), cells.offsets, cells[2:], verdicts, values, offsets, out)
         return Hits(offsets, out[: offsets[-1]])
 
     def _verdicts(self, event: Event, vocabulary: Vocabulary) -> NDArray[np.bool_]:
         verdict = np.zeros(self.opaque, dtype=np.bool_)
         for number in range(self.opaque):
-            attribute, allowed = self.sets[number]
-            verdict[number] = _admits(allowed, event, vocabulary.attributes.texts[attribute])
+            name = vocabulary.attributes.texts[int(self.sets.attributes[number])]
+            verdict[number] = _admits(self.sets.value_set(number, vocabulary), event, name)
         return verdict
 
 
-class _Scratch(threading.local):
-    """A thread's."""
-
-    def __init__(self) -> None:
-        self._arrays = tail_scratch(64)
-
-    def of(self, attributes: int) -> tuple[NDArray[Any], ...]:
-        if len(self._arrays[0]) < attributes:
-            self._arrays = tail_scratch(2 * attributes)
-        return self._arrays
-
-
-def tail_scratch(attributes: int) -> tuple[NDArray[Any], ...]:
-    """A place for one event's values by attribute number, as kernels/tail.py wants and leaves it."""
+def tail_values(attributes: int) -> tuple[NDArray[Any], ...]:
+    """Scratch: what `Values` of kernels/index/tail.py names."""
     return np.full(attributes, ABSENT, dtype=np.uint8), np.zeros(attributes, np.int64), np.zeros(attributes)
-
-
-SCRATCH = _Scratch()
 
 
 class _Cells(NamedTuple):
@@ -110,14 +97,14 @@ def cells_of(events: EventBatch, vocabulary: Vocabulary) -> _Cells:
     sizes = len(vocabulary.attributes), len(vocabulary.strings)
     known: tuple[Any, Any, _Cells] | None = events.plans.get("tail")
     if known is None or known[0] is not vocabulary or known[1] != sizes:
-        one = events.size == 1 and len(events.cells().rows) == len(events.lanes)
-        cells = (_read_one if one else _read_cells)(events, vocabulary, sizes[0])
-        known = events.plans["tail"] = (vocabulary, sizes, cells)
+        read = _read_one if isinstance(events, SingleEvent) else _read_cells
+        cells: _Cells = read(events, vocabulary, sizes[0])  # type: ignore[arg-type]
+        known = events.plans.remember("tail", (vocabulary, sizes, cells))
     return known[2]
 
 
-def _read_one(events: EventBatch, vocabulary: Vocabulary, attributes: int) -> _Cells:
-    """A batch of one has its values in a row already; what is the same for all events of its layout is worked out once."""
+def _read_one(events: SingleEvent, vocabulary: Vocabulary, attributes: int) -> _Cells:
+    """A single event has its values in a row already; what is the same for all events of its layout is worked out once."""
     layout = events.layout()
     known: tuple[int, NDArray[np.int32], NDArray[np.uint8]] | None = vocabulary.layouts.get(layout)
     if known is None or known[0] != attributes:
@@ -133,15 +120,23 @@ def _read_one(events: EventBatch, vocabulary: Vocabulary, attributes: int) -> _C
     if texts:
         whole = whole.copy()
         for place in texts:
-            strings = events.lanes[place].strings
-            assert strings is not None
-            whole[place] = vocabulary.strings.find(strings[int(cells.whole[place])])
-    return _Cells(attributes, np.array([0, len(layout)]), known[1], known[2], whole, cells.rest)
+            whole[place] = vocabulary.strings.find(events.plains[place])
+    read = _Cells(attributes, np.array([0, len(layout)]), known[1], known[2], whole, cells.rest)
+    if events.flags is None:
+        return read
+    added = _flag_cells(events.flags, attributes)[1:]
+    own: tuple[NDArray[Any], ...] = (read.attribute, read.kind, read.whole, read.rest)
+    parts = [np.concatenate(pair) for pair in zip(own, added, strict=True)]
+    return _Cells(attributes, np.array([0, len(parts[0])]), *parts)
 
 
 def _read_cells(events: EventBatch, vocabulary: Vocabulary, attributes: int) -> _Cells:
     """Attributes and strings that no clause names are left out, or are number -1, which no clause asks for."""
-    rows, attribute, kind, whole, rest = [], [], [], [], []
+    rows: list[NDArray[Any]] = []
+    attribute: list[NDArray[Any]] = []
+    kind: list[NDArray[Any]] = []
+    whole: list[NDArray[Any]] = []
+    rest: list[NDArray[Any]] = []
     every = np.arange(events.size, dtype=np.int32)
     for lane in events.lanes:
         number = vocabulary.attributes.find(lane.attribute)
@@ -151,17 +146,41 @@ def _read_cells(events: EventBatch, vocabulary: Vocabulary, attributes: int) -> 
         attribute.append(np.full(len(lane), number, dtype=np.int32))
         kind.append(np.full(len(lane), lane.kind, dtype=np.uint8))
         if lane.strings is not None:
-            whole.append(np.array([vocabulary.strings.find(text) for text in lane.strings], dtype=np.int64)[lane.whole])
+            which, distinct = distinct_of(lane.strings)
+            numbers = np.array([vocabulary.strings.find(text) for text in distinct], dtype=np.int64)
+            whole.append(numbers[which[lane.whole]])
         else:
             whole.append(lane.whole)
         rest.append(np.zeros(len(lane)) if lane.rest is None else lane.rest)
+    if events.flags is not None:
+        for column, cells in zip(
+            (rows, attribute, kind, whole, rest), _flag_cells(events.flags, attributes), strict=True
+        ):
+            column.append(cells)
     if not rows:
         return _Cells(attributes, np.zeros(events.size + 1, np.int64), *NO_CELLS)
     row = np.concatenate(rows)
     parts = [np.concatenate(part) for part in (attribute, kind, whole, rest)]
     order = np.argsort(row, kind="stable")
     offsets = np.searchsorted(row[order], np.arange(events.size + 1))
-    return _Cells(attributes, offsets, *[part[order] for part in parts])  # type: ignore[arg-type]
+    return _Cells(attributes, offsets, *[part[order] for part in parts])
+
+
+def _flag_cells(flags: Flags, attributes: int) -> tuple[NDArray[Any], ...]:
+    """Rows, attributes, kinds and values of the flags that this state of the vocabulary knows."""
+    known = flags.numbers < attributes
+    count = int(known.sum())
+    kind = np.full(count, Kind.BOOLEAN, dtype=np.uint8)
+    return flags.rows[known], flags.numbers[known], kind, np.ones(count, np.int64), np.zeros(count)
+
+
+def rows_with_flags(events: EventBatch, vocabulary: Vocabulary) -> list[dict[str, Value]]:
+    """The events as dictionaries, with their computed attributes."""
+    rows = events.rows()
+    if events.flags is not None:
+        for row, number in zip(events.flags.rows.tolist(), events.flags.numbers.tolist(), strict=True):
+            rows[row][vocabulary.attributes.texts[number]] = Value(Kind.BOOLEAN, True)
+    return rows
 
 
 NO_CELLS = (np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0))

@@ -1,4 +1,4 @@
-"""The one place where numba's options are set."""
+"""The one place where numba's options are set. Kernels are cached on disk: compile_once sees to it when one is first compiled."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from numba import njit
 
 from ray_pubsub.kernels.compiling_once import compile_once
 
-__all__ = ["compiled", "inlined"]
+__all__ = ["compiled", "inlined", "piece"]
 
 Function = Callable[..., Any]
 
 
 def compiled(function: Function) -> Function:
     """A kernel: releases the GIL, so that readers run beside a writer, and is kept on disk between processes."""
-    return compile_once(njit(nogil=True, cache=True, error_model="numpy")(function))
+    return compile_once(njit(nogil=True, error_model="numpy")(function))
 
 
 def inlined(function: Function) -> Function:
     """A piece of a kernel."""
-    return compile_once(njit(nogil=True, cache=True, error_model="numpy", inline="always")(function))
+    return compile_once(njit(nogil=True, error_model="numpy", inline="always")(function))
+
+
+def piece(function: Function) -> Function:
+    """A function that kernels call and that allocates nothing: without reference counting, a call with a few arrays costs a fifth."""
+    return compile_once(njit(nogil=True, error_model="numpy", _nrt=False)(function))

@@ -16,7 +16,7 @@ from typing import Any
 
 from numba.core.compiler_lock import global_compiler_lock
 
-__all__ = ["compile_once"]
+__all__ = ["compile_once", "use_cache"]
 
 
 def compile_once(kernel: Any) -> Callable[..., Any]:
@@ -26,15 +26,24 @@ def compile_once(kernel: Any) -> Callable[..., Any]:
     def compile_in_turn(signature: Any) -> Any:
         # numba's own lock comes first: a thread that has it may need this kernel as a piece of another. Between processes, kernels are
         # locked from the whole to its pieces, never in a circle.
-        with global_compiler_lock, _lock_of(kernel):
-            return compile_alone(signature)
+        with global_compiler_lock:
+            use_cache(kernel)
+            with _lock_of(kernel):
+                return compile_alone(signature)
 
     kernel.compile = compile_in_turn
     return kernel  # type: ignore[no-any-return]
 
 
+def use_cache(kernel: Any) -> None:
+    """Has the kernel kept on disk. Not done when it is decorated: for each of hundreds of kernels numba tries whether it can write a file,
+    which took a tenth of the time that the package takes to import."""
+    if kernel.stats.cache_path is None:
+        kernel.enable_caching()
+
+
 _held: set[str] = set()
-"""Of this process, by whoever has numba's lock."""
+"""Of this process; the thread that holds numba's lock uses it."""
 
 
 @contextmanager

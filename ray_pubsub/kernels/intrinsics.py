@@ -18,8 +18,12 @@ __all__ = [
     "line_and",
     "line_and_all",
     "line_fill",
+    "load_big_endian",
+    "load_byte",
     "load_int32",
     "load_uint16",
+    "load_uint32",
+    "load_uint64",
     "or_rows_64",
     "or_rows_128",
     "or_rows_256",
@@ -27,6 +31,8 @@ __all__ = [
     "pointer_float64",
     "pointer_int32",
     "pointer_int64",
+    "pointer_uint8",
+    "pointer_uint64",
     "prefetch",
     "prefetch_address",
 ]
@@ -191,6 +197,32 @@ def load_uint16(typing_context, address):
     return types.int64(types.int64), generate
 
 
+def _load(bits):
+    @intrinsic
+    def load(typing_context, address):
+        def generate(context, builder, signature, arguments):
+            value = builder.load(_at(builder, arguments[0], ir.IntType(bits)), align=1)
+            return value if bits == 64 else builder.zext(value, INT64)
+
+        return types.uint64(types.int64), generate
+
+    return load
+
+
+load_byte, load_uint32, load_uint64 = _load(8), _load(32), _load(64)
+"""The unsigned number at an address, wherever that is."""
+
+
+@intrinsic
+def load_big_endian(typing_context, address):
+    """Eight bytes as a number that orders as the bytes do."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bswap(builder.load(_at(builder, arguments[0], INT64), align=1))
+
+    return types.uint64(types.int64), generate
+
+
 def _pointer(kind, number):
     @intrinsic
     def pointer(typing_context, address):
@@ -203,8 +235,9 @@ def _pointer(kind, number):
 
 
 pointer_int32, pointer_int64 = _pointer(types.int32, INT32), _pointer(types.int64, INT64)
+pointer_uint8, pointer_uint64 = _pointer(types.uint8, BYTE), _pointer(types.uint64, INT64)
 pointer_float64 = _pointer(types.float64, ir.DoubleType())
-"""An address as a pointer, of which numba.carray makes an array. Whoever gives the address keeps the memory alive."""
+"""An address as a pointer, of which numba.carray makes an array. The caller keeps the memory alive."""
 
 
 def _and_rows(width):

@@ -1,4 +1,4 @@
-"""The matching kernels' inner loops, one each and nothing else, for engines/calibration.py to time.
+"""The matching kernels' inner loops, one each and nothing else, for engines/selection/calibration.py to time.
 
 Every probe returns a number that depends on its work, so that none of it can be left out.
 """

@@ -11,9 +11,12 @@ __all__ = ["hint_at"]
 LOOK = 300
 """Characters around the place: a hint needs no more, and a text may have millions."""
 NAME = re.compile(r"([^\W\d][\w$]*)(\s*\()?")
-NAME_BEFORE = re.compile(r"([^\W\d][\w$]*)\s*$")
 
-FUNCTIONS = "functions and arithmetic are not part of the language: compare an attribute itself with a constant"
+STATEMENT = re.compile(
+    r"\s*(select\s+(?:[*\w`\"]|distinct\b).*?\b(?:from|where)\b|where\s+[\w`\"(])", re.IGNORECASE | re.DOTALL
+)
+
+ONLY_THE_CLAUSE = "give only the WHERE clause: what stands after the word where"
 COMMENTS = "comments are not part of the language"
 TEXT = "for text there are like 'abc%' and regexp 'pattern'"
 SIGNS = {
@@ -24,13 +27,12 @@ SIGNS = {
     "--": COMMENTS,
     "/*": COMMENTS,
     "::": "casts are not part of the language: a constant has the type it is written with",
-    **dict.fromkeys("+-*/%", FUNCTIONS),
 }
 WORDS = {
-    "ilike": "there is like, which minds upper and lower case; regexp '(?i)pattern' does not",
+    "ilike": "the pattern of ilike is a string constant",
     "xor": "there are and, or and not",
-    "div": FUNCTIONS,
-    "mod": FUNCTIONS,
+    "div": "write / for division, with floor(…) around it for whole numbers",
+    "mod": "write %",
     **dict.fromkeys(
         ("contains", "ends", "endswith", "glob", "match", "matches", "similar", "starts", "startswith"), TEXT
     ),
@@ -43,14 +45,15 @@ def hint_at(text: str, position: int) -> str:
     >>> hint_at("a = 1 && b = 2", 6)
     "write 'and'"
     """
+    if STATEMENT.match(text[:LOOK]):
+        return ONLY_THE_CLAUSE
     rest = text[position : position + LOOK]
     for length in (2, 1):
         if rest[:length] in SIGNS:
             return SIGNS[rest[:length]]
     if rest[:1] == "(":
-        before = NAME_BEFORE.search(text[max(0, position - LOOK) : position])
-        return FUNCTIONS if before and before[1].lower() not in KEYWORDS else ""
+        return ""
     word = NAME.match(rest)
     if word is None or word[1].lower() in KEYWORDS:
         return ""
-    return WORDS.get(word[1].lower(), FUNCTIONS if word[2] else "")
+    return WORDS.get(word[1].lower(), "")

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from ray_pubsub.language.lowering import lowered
 from ray_pubsub.language.tree import (
     And,
     Comparison,
     Constant,
+    Holds,
     IsNull,
     Not,
     Operand,
@@ -28,7 +30,7 @@ from ray_pubsub.language.tree import (
     disjunction,
     leaves,
 )
-from ray_pubsub.language.truth import Event, truth
+from ray_pubsub.language.truth import Event, truth, value_of
 from ray_pubsub.language.value_set import (
     ANYTHING,
     EVERYTHING,
@@ -123,6 +125,8 @@ def _positive(tree: Tree, negated: bool) -> Node:
             return _all_of(members) if isinstance(tree, And) != negated else _any_of(members)
         case Constant(answer):
             return NEVER if answer is None else (ALWAYS if answer != negated else NEVER)
+        case Holds():
+            return _positive(lowered(tree, negated), False)
         case _:
             return _test(tree.attribute, leaf_value_set(tree, negated))
 
@@ -243,7 +247,7 @@ def _holds(node: Node, event: Event) -> bool:
         case AnyOf(members):
             return any(_holds(member, event) for member in members)
         case Test(attribute, allowed):
-            return allowed.contains(event.get(attribute)) and all(
+            return allowed.contains(value_of(attribute, event)) and all(
                 truth(pattern.leaf, event) is True for pattern in allowed.patterns
             )
 
@@ -274,7 +278,7 @@ def _tree_of_set(attribute: str, allowed: ValueSet) -> Tree:
 
 
 # A value in the middle of each kind, to say "any number" in a language without types: `x < 0 or x >= 0`.
-MIDDLE: dict[Kind, Any] = {Kind.NUMBER: 0, Kind.STRING: "", Kind.BOOLEAN: False, Kind.TIMESTAMP: 0}
+MIDDLE: dict[Kind, Any] = {Kind.NUMBER: 0, Kind.STRING: "", Kind.BOOLEAN: False, Kind.TIMESTAMP: 0, Kind.LIST: ()}
 
 
 def _tree_of_interval(attribute: str, kind: Kind, interval: Interval) -> Tree:

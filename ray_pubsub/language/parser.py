@@ -1,24 +1,20 @@
-"""From text to tree, with errors that point at the place.
+"""From text to tree, fast: tokens by one regular expression, precedence climbing without recursion.
 
-The grammar is grammar.lark; `TreeBuilder` makes a node of each rule as it is recognised, so there is no parse tree between
-and no recursion however deep the text nests.
+The language is grammar.py's. This parser reads what is right and gives up on everything else: whatever it does not expect, a limit that
+is exceeded, a constant that cannot be read, a predicate on a constant. Such a text is given to the grammar, which raises the error. So no
+error is written here, and the two can only differ in what they accept; tests hold them equal.
 """
 
 from __future__ import annotations
 
-import threading
-from importlib import resources
-from typing import Any, Literal, cast
+import re
+from collections.abc import Callable
+from typing import Any
 
-from lark import Lark, Token, Transformer
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
-
-from ray_pubsub.errors import ExpressionLimitError, ExpressionSyntaxError, ExpressionTypeError
+from ray_pubsub.errors import ExpressionError
 from ray_pubsub.language import words
-from ray_pubsub.language.hints import hint_at
-from ray_pubsub.language.patterns import compile_regexp, like_to_regexp
-from ray_pubsub.language.printer import write
-from ray_pubsub.language.size import check_size
+from ray_pubsub.language.building.predicates import FLIPPED, SYNONYMS, check_leaves
+from ray_pubsub.language.grammar import DEFAULT_LIMITS, parse_by_grammar
 from ray_pubsub.language.tree import (
     Between,
     BooleanAttribute,
@@ -30,303 +26,253 @@ from ray_pubsub.language.tree import (
     Like,
     Not,
     Operand,
-    Operator,
     Regexp,
     Tree,
     conjunction,
     disjunction,
-    leaves,
-    operands,
 )
-from ray_pubsub.language.truth import truth
-from ray_pubsub.model.values import Kind, Value
+from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["check_operand", "parse"]
+__all__ = ["parse"]
 
-DEFAULT_LIMITS = Limits()
-FLIPPED: dict[str, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-SYNONYMS: dict[str, Operator] = {"==": "=", "<>": "!="}
+NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+# As the grammar's lexer cuts. What begins no token is a token too, which no rule expects; a malformed number is one whole, so that
+# nothing is read behind its good part. The text's end is ''.
+TOKEN = re.compile(
+    rf"""\s*( [^\W\d][\w$]*
+           | '[^']*(?:''[^']*)*'
+           | {NUMBER}(?![\w.$]) | [0-9][\w.$]*
+           | [<>=!]=|<>
+           | "(?:[^"]|"")+" | `(?:[^`]|``)+`
+           | \S | \Z )""",
+    re.VERBOSE,
+)
+BEFORE_STRING: dict[str, tuple[Kind, Callable[[str], Any]]] = {
+    "timestamp": (Kind.TIMESTAMP, words.read_moment),
+    "date": (Kind.TIMESTAMP, words.read_date),
+    "double": (Kind.NUMBER, words.read_special),
+}
+"""Words that make something else of the string behind them. Elsewhere they are names like any other."""
+PLAIN = {"TRUE": Operand(Kind.BOOLEAN, True), "FALSE": Operand(Kind.BOOLEAN, False), "NULL": Operand(None, None)}
+END = ""
+WHOLE_NUMBER = re.compile(NUMBER)
 
 
 def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
     """The tree of an expression; raises an ExpressionError that says what is wrong and where."""
-    if not isinstance(text, str):
-        raise ExpressionTypeError(repr(text)[:200], f"an expression is a str, not {type(text).__name__}")
-    if len(text) > limits.text_length:
-        raise ExpressionLimitError("text_length", limits.text_length, len(text))
-    check_size(text, limits)
-    _CURRENT.limits = limits
-    try:
-        depth, tree = cast(tuple[int, Tree], _lark().parse(text))
-    except UnexpectedInput as error:
-        raise _syntax_error(text, error) from None
-    if depth > limits.nesting_depth:
-        raise ExpressionLimitError("nesting_depth", limits.nesting_depth, depth)
-    _check_leaves(tree, limits)
-    return tree
-
-
-def check_operand(leaf: Leaf, limits: Limits) -> None:
-    """What depends on a predicate's constants alone, so that a known shape (shapes.py) checks nothing else."""
-    if isinstance(leaf, Like | Regexp):
-        pattern = leaf.pattern.plain
-        if len(pattern) > limits.pattern_length:
-            raise ExpressionLimitError("pattern_length", limits.pattern_length, len(pattern))
+    if isinstance(text, str) and len(text) <= limits.text_length:
         try:
-            if isinstance(leaf, Like):
-                like_to_regexp(pattern, leaf.escape)
-            else:
-                compile_regexp(pattern)
-        except words.BadConstant as problem:
-            raise ExpressionTypeError(write(leaf), str(problem)) from None
+            return _Parser(text, limits).parse()
+        except (_NotRead, words.BadConstant, ExpressionError, UnicodeEncodeError):
+            pass
+    return parse_by_grammar(text, limits)
 
 
-def _check_leaves(tree: Tree, limits: Limits) -> None:
-    count = 0
-    for leaf in leaves(tree):
-        count += 1
-        if isinstance(leaf, In) and len(leaf.members) > limits.set_size:
-            raise ExpressionLimitError("set_size", limits.set_size, len(leaf.members))
-        check_operand(leaf, limits)
-    if count > limits.leaves:
-        raise ExpressionLimitError("leaves", limits.leaves, count)
+class _NotRead(Exception):  # noqa: N818 - never leaves this file
+    """The grammar shall look at it."""
 
 
-class _Current(threading.local):
-    """The limits of the parse under way in this thread, for constants that are folded while it goes on."""
+class _Parser:
+    """One parse. `_next` is the token that is looked at, `_word` what keyword it is, if any."""
 
-    limits = DEFAULT_LIMITS
+    def __init__(self, text: str, limits: Limits) -> None:
+        self._tokens = TOKEN.findall(text)
+        self._limits = limits
+        self._place = -1
+        self._next = self._word = ""
+        self._step()
 
+    def _step(self) -> None:
+        self._place += 1
+        self._next = token = self._tokens[self._place]
+        self._word = words.KEYWORDS.get(token.lower(), "") if token[:1].isalpha() else ""
 
-_CURRENT = _Current()
+    def _take(self, token: str) -> None:
+        if self._next != token:
+            raise _NotRead
+        self._step()
 
-Attribute = tuple[Literal["attribute"], str]
+    def _take_word(self, word: str) -> bool:
+        if self._word != word:
+            return False
+        self._step()
+        return True
 
+    def parse(self) -> Tree:
+        """`or` of `and` of what may have a `not`; parentheses put the level around them aside."""
+        outer: list[tuple[list[tuple[int, Tree]], list[tuple[int, Tree]], int]] = []
+        alternatives: list[tuple[int, Tree]] = []  # with the depth of each
+        together: list[tuple[int, Tree]] = []
+        count = 0
+        while True:
+            negations = 0
+            while self._take_word("NOT"):
+                negations += 1
+            if self._next == "(":
+                if len(outer) >= self._limits.nesting_depth:
+                    raise _NotRead
+                self._step()
+                outer.append((alternatives, together, negations))
+                alternatives, together = [], []
+                continue
+            count += 1
+            depth = 1
+            node: Tree = self._predicate()
+            while True:
+                for _ in range(negations):
+                    node = Not(node)
+                together.append((depth + negations, node))
+                if self._take_word("AND"):
+                    break
+                if self._take_word("OR"):
+                    alternatives.append(_joined(together, conjunction))
+                    together = []
+                    break
+                alternatives.append(_joined(together, conjunction))
+                depth, node = _joined(alternatives, disjunction)
+                if not outer:
+                    if self._next != END or depth > self._limits.nesting_depth or count > self._limits.leaves:
+                        raise _NotRead
+                    return node
+                self._take(")")
+                alternatives, together, negations = outer.pop()
 
-class TreeBuilder(Transformer[Token, Any]):
-    """One method a grammar rule. A condition is (depth, node); an operand is an Operand or ("attribute", name)."""
+    def _predicate(self) -> Leaf:
+        constant = self._constant()
+        if constant is not None:  # `5 < x`, or a constant where a condition is expected
+            if self._next in SYNONYMS:
+                operator = FLIPPED[SYNONYMS[self._next]]
+                self._step()
+                return Comparison(self._attribute(), operator, constant)
+            if constant.kind not in (None, Kind.BOOLEAN):
+                raise _NotRead
+            return Constant(constant.plain)
+        attribute = self._attribute()
+        if self._next in SYNONYMS:
+            operator = SYNONYMS[self._next]
+            self._step()
+            return Comparison(attribute, operator, self._needed_constant())
+        if self._take_word("IS"):
+            negated = self._take_word("NOT")
+            self._take_keyword("NULL")
+            return IsNull(attribute, negated)
+        negated = self._take_word("NOT")
+        if self._take_word("IN"):
+            return self._member(attribute, negated)
+        if self._take_word("BETWEEN"):
+            low = self._needed_constant()
+            self._take_keyword("AND")
+            high = self._needed_constant()
+            self._check_kinds([low, high])
+            return Between(attribute, low, high, negated)
+        if self._take_word("LIKE"):
+            return self._checked(Like(attribute, self._string(), self._escape(), negated))
+        if self._take_word("REGEXP"):
+            return self._checked(Regexp(attribute, self._string(), negated))
+        if negated:
+            raise _NotRead
+        return BooleanAttribute(attribute)
 
-    def start(self, children: list[Any]) -> Any:
-        return children[0]
+    def _member(self, attribute: str, negated: bool) -> In:
+        self._take("(")
+        members = [self._needed_constant()]
+        while self._next == ",":
+            self._step()
+            members.append(self._needed_constant())
+        self._take(")")
+        self._check_kinds(members)
+        return In(attribute, tuple(members), negated)
 
-    def disjunction(self, children: list[Any]) -> Any:
-        parts = [child for child in children if not isinstance(child, Token)]
-        return max(depth for depth, _ in parts) + 1, disjunction([node for _, node in parts])
+    def _check_kinds(self, members: list[Operand]) -> None:
+        if len({each.kind for each in members} - {None}) > 1 or len(members) > self._limits.set_size:
+            raise _NotRead
 
-    def conjunction(self, children: list[Any]) -> Any:
-        parts = [child for child in children if not isinstance(child, Token)]
-        return max(depth for depth, _ in parts) + 1, conjunction([node for _, node in parts])
+    def _checked(self, leaf: Like | Regexp) -> Leaf:
+        check_leaves(leaf, self._limits)
+        return leaf
 
-    def negation(self, children: list[Any]) -> Any:
-        depth, node = children[1]
-        return depth + 1, Not(node)
+    def _escape(self) -> str | None:
+        if self._next.lower() != "escape" or self._tokens[self._place + 1][:1] != "'":
+            return None
+        self._step()
+        escape: str = self._string().plain
+        if len(escape) > 1:
+            raise _NotRead
+        return escape or None
 
-    def comparison(self, children: list[Any]) -> Any:
-        left, symbol, right = children
-        operator = cast(Operator, SYNONYMS.get(str(symbol), str(symbol)))
-        if isinstance(left, Operand) and not isinstance(right, Operand):
-            left, operator, right = right, FLIPPED[operator], left
-        if not isinstance(right, Operand):
-            raise ExpressionTypeError(
-                f"{words.write_name(left[1])} {operator} {words.write_name(right[1])}",
-                "two attributes are compared, but an attribute can only be compared with a constant "
-                "(a string constant stands in single quotes: 'text')",
-            )
-        return _leaf(left, lambda name: Comparison(name, operator, right))
+    def _take_keyword(self, word: str) -> None:
+        if not self._take_word(word):
+            raise _NotRead
 
-    def between(self, children: list[Any]) -> Any:
-        subject, negated, _, low, _, high = children
-        for bound in (low, high):
-            if not isinstance(bound, Operand):
-                raise ExpressionTypeError(
-                    f"between … {words.write_name(bound[1])}", "the bounds of between are constants"
-                )
-        return _leaf(subject, lambda name: Between(name, low, high, negated is not None))
-
-    def in_(self, children: list[Any]) -> Any:
-        subject, negated, _, *members = children
-        return _leaf(subject, lambda name: In(name, tuple(members), negated is not None))
-
-    def like(self, children: list[Any]) -> Any:
-        subject, negated, _, pattern, _, escape = children
-        if escape is not None and isinstance(escape.plain, BrokenConstant):
-            raise ExpressionTypeError(f"escape {escape.plain}", escape.plain.problem)
-        if escape is not None and len(escape.plain) > 1:
-            raise ExpressionTypeError(f"escape '{escape.plain}'", "the escape of a like pattern is one character")
-        return _leaf(
-            subject, lambda name: Like(name, pattern, escape.plain or None if escape else None, negated is not None)
-        )
-
-    def regexp(self, children: list[Any]) -> Any:
-        subject, negated, _, pattern = children
-        return _leaf(subject, lambda name: Regexp(name, pattern, negated is not None))
-
-    def is_null(self, children: list[Any]) -> Any:
-        subject, _, negated, _ = children
-        return _leaf(subject, lambda name: IsNull(name, negated is not None))
-
-    def bare(self, children: list[Any]) -> Any:
-        (subject,) = children
-        if not isinstance(subject, Operand):
-            return 1, BooleanAttribute(subject[1])
-        if subject.kind not in (None, Kind.BOOLEAN):
-            constant = words.write_operand(subject.kind, subject.plain)
-            raise ExpressionTypeError(constant, f"a {subject.kind} stands where a condition is expected")
-        return 1, Constant(subject.plain)
-
-    def attribute(self, children: list[Token]) -> Attribute:
-        name = ".".join(_identifier(token) for token in children)
-        if len(name) > _CURRENT.limits.word_length:
-            raise ExpressionLimitError("word_length", _CURRENT.limits.word_length, len(name))
+    def _attribute(self) -> str:
+        name = self._identifier()
+        while self._next == ".":
+            self._step()
+            name += "." + self._identifier()
+        if len(name) > self._limits.word_length:
+            raise _NotRead
         if not name.isascii():
-            try:
-                name.encode()
-            except UnicodeEncodeError:
-                raise ExpressionTypeError(ascii(name), "an attribute's name has a lone surrogate") from None
-        return "attribute", name
+            name.encode()  # raises for a lone surrogate
+        return name
 
-    def number(self, children: list[Any]) -> Operand:
-        sign, token = children
-        return _operand(Kind.NUMBER, token, lambda text: words.read_number(text, sign == "-"), sign or "")
+    def _identifier(self) -> str:
+        token = self._next
+        quote = token[:1]
+        if quote in ('"', "`") and len(token) > 1:
+            token = token[1:-1].replace(quote * 2, quote)
+        elif self._word or not (quote.isalpha() or quote == "_") or self._before_string(token):
+            raise _NotRead
+        self._step()
+        return token
 
-    def string(self, children: list[Token]) -> Operand:
-        return _operand(Kind.STRING, children[0], words.read_string)
+    def _before_string(self, token: str) -> bool:
+        """Whether the word is one of those that belong to the string behind them."""
+        word = token.lower()
+        return (word in BEFORE_STRING or word == "escape") and self._tokens[self._place + 1][:1] == "'"
 
-    def moment(self, children: list[Token]) -> Operand:
-        reader = words.read_date if children[0].type == "DATE" else words.read_moment
-        return _operand(Kind.TIMESTAMP, children[1], reader, f"{children[0]} ")
+    def _needed_constant(self) -> Operand:
+        constant = self._constant()
+        if constant is None:
+            raise _NotRead
+        return constant
 
-    def special(self, children: list[Token]) -> Operand:
-        return _operand(Kind.NUMBER, children[1], words.read_special, f"{children[0]} ")
+    def _string(self) -> Operand:
+        if self._next[:1] != "'":
+            raise _NotRead
+        return self._needed_constant()
 
-    def boolean(self, children: list[Token]) -> Operand:
-        return Operand(Kind.BOOLEAN, children[0].type == "TRUE")
+    def _constant(self) -> Operand | None:
+        """The constant that is next; None if it is none."""
+        token = self._next
+        first = token[:1]
+        if first == "'":
+            constant = Operand(Kind.STRING, words.read_string(token))
+        elif first.isdecimal() or (first == "." and len(token) > 1):
+            constant = self._number(token, False)
+        elif first in ("-", "+"):
+            self._step()
+            constant = self._number(self._next, first == "-")
+        elif self._word in PLAIN:
+            constant = PLAIN[self._word]
+        elif token.lower() in BEFORE_STRING and self._before_string(token):
+            kind, read = BEFORE_STRING[token.lower()]
+            self._step()
+            constant = Operand(kind, read(self._next))
+        else:
+            return None
+        self._step()
+        return constant
 
-    def null(self, children: list[Token]) -> Operand:
-        return Operand(None, None)
-
-
-setattr(TreeBuilder, "in", TreeBuilder.in_)  # the rule's name is a keyword of Python
-
-
-def _leaf(subject: Operand | Attribute, build: Any) -> tuple[int, Tree]:
-    """The predicate on an attribute; on a constant, its truth, found by evaluating it on an event of that constant."""
-    leaf = build("" if isinstance(subject, Operand) else subject[1])
-    for operand in (subject, *operands(leaf)):
-        if isinstance(operand, Operand) and isinstance(operand.plain, BrokenConstant):
-            raise ExpressionTypeError(_text(subject, leaf), operand.plain.problem)
-    kinds = {operand.kind for operand in operands(leaf)} - {None}
-    if isinstance(subject, Operand):
-        kinds |= {subject.kind} - {None}
-    elif isinstance(leaf, Like | Regexp):
-        kinds = {Kind.STRING}
-    if len(kinds) > 1:
-        mixed = " and ".join(sorted(f"a {kind}" for kind in kinds if kind is not None))
-        raise ExpressionTypeError(_text(subject, leaf), f"{mixed} cannot be compared")
-    if not isinstance(subject, Operand):
-        return 1, leaf
-    _check_leaves(leaf, _CURRENT.limits)
-    event = {} if subject.kind is None else {"": Value(subject.kind, subject.plain)}
-    return 1, Constant(truth(leaf, event))
-
-
-def _text(subject: Operand | Attribute, leaf: Leaf) -> str:
-    if not isinstance(subject, Operand):
-        return write(leaf)
-    return words.write_operand(subject.kind, subject.plain) + write(leaf).removeprefix('""')
-
-
-class BrokenConstant:
-    """Stands for a constant that could not be read until its predicate is known, so that the error can name it."""
-
-    def __init__(self, text: str, problem: str) -> None:
-        self.text = text
-        self.problem = problem
-
-    def __repr__(self) -> str:
-        return self.text
+    def _number(self, token: str, negative: bool) -> Operand:
+        digits = token.isdecimal() and token.isascii()
+        if len(token) > self._limits.word_length or not (digits or WHOLE_NUMBER.fullmatch(token)):
+            raise _NotRead
+        return Operand(Kind.NUMBER, words.read_number(token, negative))
 
 
-def _operand(kind: Kind, token: Token, read: Any, before: str = "") -> Operand:
-    try:
-        return Operand(kind, read(str(token)), place=cast(int, token.start_pos))
-    except words.BadConstant as problem:
-        return Operand(Kind.NUMBER, BrokenConstant(f"{before}{token}", str(problem)))
-
-
-def _identifier(token: Token) -> str:
-    if token.type != "QUOTED":
-        return str(token)
-    quote = token[0]
-    return str(token)[1:-1].replace(quote * 2, quote)
-
-
-def _keyword(token: Token) -> Token:
-    token.type = words.KEYWORDS.get(token.lower(), "NAME")
-    return token
-
-
-_PARSER: Lark | None = None
-
-
-def _lark() -> Lark:
-    # Built at first use: the table takes 20 ms that `import ray_pubsub` should not cost.
-    global _PARSER  # noqa: PLW0603 - a module-level cache
-    if _PARSER is None:
-        grammar = resources.files("ray_pubsub.language").joinpath("grammar.lark").read_text()
-        _PARSER = Lark(
-            grammar,
-            parser="lalr",
-            lexer="basic",
-            transformer=TreeBuilder(),
-            lexer_callbacks={"NAME": _keyword},
-            maybe_placeholders=True,
-        )
-    return _PARSER
-
-
-TERMINAL_WORDS = {
-    "NAME": "an attribute",
-    "QUOTED": "an attribute",
-    "NUMBER": "a number",
-    "SIGN": "a number",
-    "STRING": "a 'string'",
-    "TIMESTAMP": "a timestamp",
-    "DATE": "a timestamp",
-    "DOUBLE": "a number",
-    "OPERATOR": "a comparison (= != < <= > >=)",
-    "LPAR": "'('",
-    "RPAR": "')'",
-    "COMMA": "','",
-    "DOT": "'.'",
-    "$END": "the end",
-    "TRUE": "true or false",
-    "FALSE": "true or false",
-    "REGEXP": "'regexp'",
-}
-
-
-def _syntax_error(text: str, error: UnexpectedInput) -> ExpressionSyntaxError:
-    if isinstance(error, UnexpectedToken) and error.token.type != "$END":
-        position = cast(int, error.token.start_pos)
-        found = f"'{error.token}'"
-    elif isinstance(error, UnexpectedCharacters):
-        position = cast(int, error.pos_in_stream)
-        found = repr(text[position])
-    else:
-        position, found = len(text), "end"
-    hint = hint_at(text, position)
-    if isinstance(error, UnexpectedCharacters):
-        reason = {
-            "'": "a string that is not closed",
-            '"': "a quoted identifier that is empty or not closed",
-            "`": "a quoted identifier that is empty or not closed",
-        }.get(text[position], "")
-        if text[position].isdigit() or text[position] == ".":
-            reason = "a malformed number"
-        return ExpressionSyntaxError(text, position, found, (), reason, "" if reason else hint)
-    terminals = error.accepts or error.expected if isinstance(error, UnexpectedToken) else set()
-    expected = sorted({TERMINAL_WORDS.get(name, f"'{name.lower()}'") for name in terminals} - {"'.'"})
-    reason = "" if text.strip() else "the expression is empty"
-    return ExpressionSyntaxError(text, position, found, tuple(expected), reason, hint)
+def _joined(parts: list[tuple[int, Tree]], join: Callable[[list[Tree]], Tree]) -> tuple[int, Tree]:
+    """Depth and node of parts under one `and` or `or`; a single one is itself."""
+    if len(parts) == 1:
+        return parts[0]
+    return max(depth for depth, _ in parts) + 1, join([node for _, node in parts])

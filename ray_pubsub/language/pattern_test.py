@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from ray_pubsub.language.patterns import ANY_STRING, compile_regexp, like_pieces, like_regexp
-from ray_pubsub.language.required_text import required_text
+from ray_pubsub.language.required_text import required_texts
 from ray_pubsub.language.tree import Like, Regexp
 
 __all__ = ["pattern_test", "regexp_of", "text_position"]
@@ -15,7 +15,8 @@ __all__ = ["pattern_test", "regexp_of", "text_position"]
 @lru_cache(maxsize=4096)
 def pattern_test(leaf: Like | Regexp) -> Callable[[str], bool]:
     """Whether a string matches; that the pattern is negated is no matter."""
-    text, position = required_text(leaf), text_position(leaf)
+    required, position = required_texts(leaf), text_position(leaf)
+    text = required[0].text if len(required) == 1 and not required[0].folded else ""
     if position == "inside":
         return lambda string: text in string
     if position == "end":

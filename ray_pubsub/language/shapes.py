@@ -10,16 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ray_pubsub.errors import ExpressionError, RayPubSubError
 from ray_pubsub.language import words
-from ray_pubsub.language.parser import check_operand, parse
+from ray_pubsub.language.building.predicates import check_leaf, is_checked
+from ray_pubsub.language.case_folding import fold_case
+from ray_pubsub.language.functions.moments import read_interval
+from ray_pubsub.language.grammar import parse_by_grammar as parse
 from ray_pubsub.language.size import check_size
 from ray_pubsub.language.tree import (
     And,
     Between,
     Comparison,
+    Holds,
     In,
     Leaf,
     Like,
@@ -71,7 +75,7 @@ class Shape:
 
     template: Tree
     readers: tuple[Reader, ...]
-    patterns: tuple[Like | Regexp, ...]  # the leaves whose constants must be checked one by one
+    patterns: tuple[Leaf, ...]  # the leaves whose constants must be checked one by one
     signs: tuple[int, ...] = ()  # if all constants are numbers: 1 or -1 for each
     negative: bool = False  # whether one of them is -1
 
@@ -104,12 +108,16 @@ class Expression:
 
 
 class ShapeCache:
-    """Parses texts, remembering the shapes seen. Bounded: when full it starts anew. Safe to share between threads."""
+    """Parses texts, remembering the shapes seen. Bounded: when full, it is emptied. Safe to share between threads."""
 
-    def __init__(self, limits: Limits, capacity: int = 4096, cutter: Cutter | None = None) -> None:
+    def __init__(
+        self, limits: Limits, capacity: int = 4096, cutter: Cutter | None = None, *, ignore_case: bool = False
+    ) -> None:
+        """`ignore_case`: of every text, the expression that ignores case (`fold_case`)."""
         self._limits = limits
+        self._fold = ignore_case
         self._capacity = capacity
-        self._shapes: dict[tuple[Any, ...], Shape | None] = {}
+        self._shapes: dict[tuple[Any, ...], Shape | Fixed | None] = {}
         self._numeric: dict[bytes, Shape] = {}
         self._cutter = cutter
 
@@ -125,8 +133,12 @@ class ShapeCache:
             if shape is not None:
                 return Expression(text, shape, shape.signed(integers))
         key, constants = _cut(text)
-        shape = self._shapes.get(key)
-        if shape is not None:
+        known = self._shapes.get(key)
+        if isinstance(known, Fixed):
+            key, constants = known.apart(key, constants)
+            known = self._shapes.get(key)
+        if isinstance(known, Shape):
+            shape = known
             try:
                 if skeleton is not None and shape.signs and len(constants) == len(integers):
                     if len(self._numeric) >= self._capacity:
@@ -134,19 +146,23 @@ class ShapeCache:
                     self._numeric[skeleton] = shape
                     return Expression(text, shape, shape.signed(integers))
                 values = tuple([read(constant) for read, constant in zip(shape.readers, constants, strict=True)])
-                if shape.patterns:
-                    for leaf in shape.patterns:
-                        check_operand(_fill(leaf, values), self._limits)  # type: ignore[arg-type]
+                for leaf in shape.patterns:
+                    check_leaf(_fill(leaf, values), self._limits)
                 return Expression(text, shape, values)
             except (words.BadConstant, ExpressionError):
                 pass  # the full parse below names the predicate
-        tree = parse(text, self._limits)
+        tree = fold_case(parse(text, self._limits)) if self._fold else parse(text, self._limits)
         if key not in self._shapes:
-            shape = _shape_of(tree, text)
             if len(self._shapes) >= self._capacity:
                 self._shapes = {}
-            self._shapes[key] = shape
-            if shape is not None:
+            found = _shape_of(tree, text)
+            if isinstance(found, tuple):
+                fixed, found = found
+                key, constants = _cut(text)
+                self._shapes[key] = fixed
+                key, _ = fixed.apart(key, constants)
+            self._shapes[key] = found
+            if found is not None:
                 return self.parse(text)
         return Expression(text, Shape(tree, (), ()), ())
 
@@ -194,8 +210,20 @@ def _cut_quoted(text: str) -> tuple[tuple[Any, ...], list[str]]:
     return tuple(key), constants
 
 
-def _shape_of(tree: Tree, text: str) -> Shape | None:
-    """The shape, if every constant of the text stands in the tree at its place; else None (a folded constant, say)."""
+class Fixed(NamedTuple):
+    """Of the constants of a text, those that belong to its shape: `2` in `price * 2 > 100`, where the term is what is tested."""
+
+    numbers: tuple[int, ...]
+
+    def apart(self, key: tuple[Any, ...], constants: list[str]) -> tuple[tuple[Any, ...], list[str]]:
+        """The key with these constants in it, and the other constants."""
+        others = [constant for number, constant in enumerate(constants) if number not in self.numbers]
+        return (*key, *[constants[number] for number in self.numbers]), others
+
+
+def _shape_of(tree: Tree, text: str) -> Shape | tuple[Fixed, Shape] | None:
+    """The shape; with the constants that belong to it, if some of the text do not stand in the tree at their places (they are in a term,
+    or were folded). None if a constant does not read as it stands in the tree."""
     places = [found.start() for found in CONSTANT_OR_QUOTED.finditer(text) if found[0][0] not in '`"']
     rank = {place: number for number, place in enumerate(places)}
     found: dict[int, Operand] = {}
@@ -203,11 +231,23 @@ def _shape_of(tree: Tree, text: str) -> Shape | None:
         for operand in operands(leaf):
             if operand.place >= 0:
                 found[operand.place] = operand
-    if found.keys() != rank.keys():
-        return None
+    fixed = Fixed(tuple(rank[place] for place in places if place not in found))
+    if fixed.numbers:
+        texts = [each[0] for each in CONSTANT_OR_QUOTED.finditer(text) if each[0][0] not in '`"']
+        places = [place for place in places if place in found]
+        readers = tuple(_reader(found[place], text, place) for place in places)
+        if not found or any(read(texts[rank[at]]) != found[at].plain for read, at in zip(readers, places, strict=True)):
+            return None
+        rank = {place: number for number, place in enumerate(places)}
+        template = _renumber(tree, rank)
+        return fixed, Shape(template, readers, tuple(leaf for leaf in leaves(template) if is_checked(leaf)))
     readers = tuple(_reader(found[place], text, place) for place in places)
+    if any(operand.made is not None for operand in found.values()) or "(" in text:
+        written = {each.start(): each[0] for each in CONSTANT_OR_QUOTED.finditer(text)}
+        if any(read(written[at]) != found[at].plain for read, at in zip(readers, places, strict=True)):
+            return None
     template = _renumber(tree, rank)
-    patterns = tuple(leaf for leaf in leaves(template) if isinstance(leaf, Like | Regexp))
+    patterns = tuple(leaf for leaf in leaves(template) if is_checked(leaf))
     if not all(reader in SIGNS for reader in readers):
         return Shape(template, readers, patterns)
     signs = tuple(SIGNS[reader] for reader in readers)
@@ -215,11 +255,16 @@ def _shape_of(tree: Tree, text: str) -> Shape | None:
 
 
 def _reader(operand: Operand, text: str, place: int) -> Reader:
+    if operand.made is not None:
+        read, change = _reader(replace(operand, made=None), text, place), operand.made
+        return lambda written: change(read(written))
     if operand.kind == Kind.STRING:
         return words.read_string
     if operand.kind == Kind.TIMESTAMP:
         return words.read_date if text[:place].rstrip().lower().endswith("date") else words.read_moment
     if text[place] == "'":
+        if text[:place].rstrip().lower().endswith("interval"):
+            return read_interval
         return words.read_special
     negative = text[:place].rstrip().endswith("-")
     return _read_negative if negative else words.read_number
@@ -242,7 +287,9 @@ def fill_leaf(leaf: Leaf, constants: tuple[Any, ...]) -> Leaf:
 
 
 def _filled(operand: Operand, constants: tuple[Any, ...]) -> Operand:
-    return operand if operand.place < 0 else Operand(operand.kind, constants[operand.place], operand.place)
+    return (
+        operand if operand.place < 0 else Operand(operand.kind, constants[operand.place], operand.place, operand.made)
+    )
 
 
 def _fill(template: Tree, constants: tuple[Any, ...]) -> Tree:
@@ -277,5 +324,8 @@ def _map_leaf(leaf: Leaf, placed: Callable[[Operand], Operand]) -> Leaf:
             return replace(leaf, members=tuple(map(placed, leaf.members)))
         case Like() | Regexp():
             return replace(leaf, pattern=placed(leaf.pattern))
+        case Holds():
+            condition = None if leaf.condition is None else _map_operands(leaf.condition, placed)
+            return replace(leaf, constants=tuple(map(placed, leaf.constants)), condition=condition)
         case _:
             return leaf

@@ -1,12 +1,13 @@
 """The expression tree. What the parser makes, the scan engine evaluates and the printer writes.
 
-Leaves are predicates on one attribute; `And`, `Or` and `Not` join them. Two trees are equal when they mean the same text;
-`conjunction` and `disjunction` flatten, so that parsing what was printed gives the same tree.
+Leaves are predicates on one attribute, or on a term over attributes, which has a name of its own (terms.py); `And`, `Or` and `Not` join
+them. Two trees are equal when they mean the same text; `conjunction` and `disjunction` flatten, so that parsing what was printed gives
+the same tree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ __all__ = [
     "BooleanAttribute",
     "Comparison",
     "Constant",
+    "Holds",
     "In",
     "IsNull",
     "Like",
@@ -43,6 +45,8 @@ class Operand:
     kind: Kind | None
     plain: Any
     place: int = field(default=-1, compare=False, repr=False)
+    made: Callable[[Any], Any] | None = field(default=None, compare=False, repr=False)
+    """How the constant is made of the one that is written, if it is another: the pattern of `starts_with(x, 'a')` is 'a%'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,17 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
+class Holds:
+    """A function of attributes and constants that is true or false: `list_contains(tags, 'a')`. Of the many that subscriptions have on the
+    same attributes, an event is asked for all at once (lowering.py says how each becomes tests). `exists` has a condition on elements."""
+
+    function: str
+    attributes: tuple[str, ...]
+    constants: tuple[Operand, ...] = ()
+    condition: Tree | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     child: Tree
 
@@ -117,7 +132,7 @@ class Or:
     children: tuple[Tree, ...]
 
 
-Leaf = Comparison | Between | In | Like | Regexp | IsNull | BooleanAttribute | Constant
+Leaf = Comparison | Between | In | Like | Regexp | IsNull | BooleanAttribute | Holds | Constant
 Tree = Leaf | Not | And | Or
 
 
@@ -161,5 +176,8 @@ def operands(leaf: Leaf) -> tuple[Operand, ...]:
             return leaf.members
         case Like() | Regexp():
             return (leaf.pattern,)
+        case Holds():
+            inner = () if leaf.condition is None else leaves(leaf.condition)
+            return (*leaf.constants, *(operand for each in inner for operand in operands(each)))
         case _:
             return ()

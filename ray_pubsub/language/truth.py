@@ -10,13 +10,17 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ray_pubsub.language.functions.holding import holds
+from ray_pubsub.language.functions.table import call
 from ray_pubsub.language.patterns import compile_regexp, like_to_regexp
+from ray_pubsub.language.terms import NOW, Attribute, Call, Condition, Listed, Term, is_computed, term_of
 from ray_pubsub.language.tree import (
     And,
     Between,
     BooleanAttribute,
     Comparison,
     Constant,
+    Holds,
     In,
     IsNull,
     Like,
@@ -28,10 +32,10 @@ from ray_pubsub.language.tree import (
 )
 from ray_pubsub.model.values import Kind, Value
 
-__all__ = ["Event", "truth"]
+__all__ = ["Event", "truth", "value_of", "value_of_term"]
 
 Event = Mapping[str, Value]
-"""Attribute → value; an absent attribute is not in it."""
+"""Attribute → value; an absent attribute is not in it. Under terms.NOW it may have the moment that now() stands for."""
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -55,27 +59,52 @@ def truth(tree: Tree, event: Event) -> bool | None:
         case Not(child):
             return _not(truth(child, event))
         case Comparison(attribute, symbol, operand):
-            return _compare(event.get(attribute), symbol, operand)
+            return _compare(value_of(attribute, event), symbol, operand)
         case Between(attribute, low, high, negated):
-            value = event.get(attribute)
+            value = value_of(attribute, event)
             inside = _and(_compare(value, ">=", low), _compare(value, "<=", high))
             return _not(inside) if negated else inside
         case In(attribute, members, negated):
-            value = event.get(attribute)
+            value = value_of(attribute, event)
             found = _any_equal(value, members)
             return _not(found) if negated else found
         case Like(attribute, pattern, escape, negated):
-            found = _search(event.get(attribute), like_to_regexp(pattern.plain, escape))
+            found = _search(value_of(attribute, event), like_to_regexp(pattern.plain, escape))
             return _not(found) if negated else found
         case Regexp(attribute, pattern, negated):
-            found = _search(event.get(attribute), compile_regexp(pattern.plain))
+            found = _search(value_of(attribute, event), compile_regexp(pattern.plain))
             return _not(found) if negated else found
         case IsNull(attribute, negated):
-            return (attribute not in event) != negated
+            return (value_of(attribute, event) is None) != negated
         case BooleanAttribute(attribute):
-            return _compare(event.get(attribute), "=", Operand(Kind.BOOLEAN, True))
+            return _compare(value_of(attribute, event), "=", Operand(Kind.BOOLEAN, True))
+        case Holds():
+            return holds(tree, [value_of(name, event) for name in tree.attributes], truth)
         case Constant(answer):
             return answer
+
+
+def value_of(name: str, event: Event) -> Value | None:
+    """What a predicate tests: the attribute's value, or that of the term which a computed name stands for."""
+    return value_of_term(term_of(name), event) if is_computed(name) else event.get(name)
+
+
+def value_of_term(term: Term, event: Event) -> Value | None:
+    """The value of a term; None if it is absent or unknown."""
+    match term:
+        case Attribute(name):
+            return value_of(name, event)
+        case Operand(kind, plain):
+            return None if kind is None else Value(kind, plain)
+        case Condition(tree):
+            answer = truth(tree, event)
+            return None if answer is None else Value(Kind.BOOLEAN, answer)
+        case Listed(members):
+            return Value(Kind.LIST, tuple(value_of_term(member, event) for member in members))
+        case Call("now"):
+            return event.get(NOW)
+        case Call(function, arguments):
+            return call(function, [value_of_term(argument, event) for argument in arguments])
 
 
 def _compare(value: Value | None, symbol: str, operand: Operand) -> bool | None:

@@ -7,7 +7,7 @@ an interval (`like '%x%'`, `regexp`) is kept beside the set and must hold too.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,14 +53,16 @@ class ValueSet:
     strings: Cuts = ()
     booleans: Cuts = ()
     timestamps: Cuts = ()
+    lists: Cuts = ()
+    """All or none: lists are not compared."""
     patterns: frozenset[PatternTest] = frozenset()
 
     def cuts(self, kind: Kind) -> Cuts:
-        return (self.numbers, self.strings, self.booleans, self.timestamps)[kind]
+        return (self.numbers, self.strings, self.booleans, self.timestamps, self.lists)[kind]
 
     @property
     def is_empty(self) -> bool:
-        return not self.absent and not any(self.cuts(kind) for kind in Kind)
+        return not (self.absent or self.numbers or self.strings or self.booleans or self.timestamps)
 
     @property
     def is_present(self) -> bool:
@@ -74,6 +76,8 @@ class ValueSet:
         """Whether the intervals (not the patterns) admit the value."""
         if value is None:
             return self.absent
+        if value.kind is Kind.LIST:
+            return bool(self.lists)
         # The value lies between the cuts (v, 0) and (v, 1); an odd number of cuts before it means inside.
         return bisect_left(self.cuts(value.kind), (0, value.plain, 1)) % 2 == 1
 
@@ -85,23 +89,22 @@ def intersection(sets: Sequence[ValueSet]) -> ValueSet:
     patterns = frozenset[PatternTest]().union(*(each.patterns for each in sets))
     if patterns:  # a pattern holds for strings only
         return ValueSet(False, strings=_merge([each.strings for each in sets], len(sets)), patterns=patterns)
-    parts = (_merge([each.cuts(kind) for each in sets], len(sets)) for kind in Kind)
-    numbers, strings, booleans, timestamps = parts
-    return ValueSet(all(each.absent for each in sets), numbers, strings, booleans, timestamps)
+    numbers, strings, booleans, timestamps, lists = _merged(sets, len(sets))
+    return ValueSet(all(each.absent for each in sets), numbers, strings, booleans, timestamps, lists)
 
 
 def union(sets: Sequence[ValueSet]) -> ValueSet:
     """What one of the sets admits; none of them has patterns."""
     if len(sets) == 1:
         return sets[0]
-    numbers, strings, booleans, timestamps = (_merge([each.cuts(kind) for each in sets], 1) for kind in Kind)
-    return ValueSet(any(each.absent for each in sets), numbers, strings, _two_valued(booleans), timestamps)
+    numbers, strings, booleans, timestamps, lists = _merged(sets, 1)
+    return ValueSet(any(each.absent for each in sets), numbers, strings, _two_valued(booleans), timestamps, lists)
 
 
-PRESENT = ValueSet(False, EVERYTHING, EVERYTHING, EVERYTHING, EVERYTHING)
+PRESENT = ValueSet(False, EVERYTHING, EVERYTHING, EVERYTHING, EVERYTHING, EVERYTHING)
 ABSENT = ValueSet(True)
 NOTHING = ValueSet(False)
-ANYTHING = ValueSet(True, EVERYTHING, EVERYTHING, EVERYTHING, EVERYTHING)
+ANYTHING = ValueSet(True, EVERYTHING, EVERYTHING, EVERYTHING, EVERYTHING, EVERYTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +209,24 @@ def _complement(cuts: Cuts) -> Cuts:
     return inner[:-1] if inner[-1:] == (ABOVE_ALL,) else (*inner, ABOVE_ALL)
 
 
+def _merged(sets: Sequence[ValueSet], needed: int) -> tuple[Cuts, Cuts, Cuts, Cuts, Cuts]:
+    """Kind by kind."""
+    return (
+        _merge([each.numbers for each in sets], needed),
+        _merge([each.strings for each in sets], needed),
+        _merge([each.booleans for each in sets], needed),
+        _merge([each.timestamps for each in sets], needed),
+        _merge([each.lists for each in sets], needed),
+    )
+
+
 def _merge(parts: list[Cuts], needed: int) -> Cuts:
     """The cuts of the places that at least `needed` of the sets cover."""
-    if all(part == parts[0] for part in parts):
+    if parts.count(parts[0]) == len(parts):
         return parts[0]
+    if len(parts) == needed == 2 and min(map(len, parts)) <= 2:
+        fewer, more = sorted(parts, key=len)
+        return _clipped(more, *fewer) if fewer else ()
     steps = sorted(
         [(cut, 1 - 2 * (rank % 2)) for cuts in parts for rank, cut in enumerate(cuts)], key=lambda step: step[0]
     )
@@ -224,6 +241,12 @@ def _merge(parts: list[Cuts], needed: int) -> Cuts:
         if (before >= needed) != (depth >= needed):
             merged.append(cut)
     return tuple(merged)
+
+
+def _clipped(cuts: Cuts, enter: Cut, leave: Cut) -> Cuts:
+    """What of a set lies in one interval: a slice, however large the set is."""
+    first, last = bisect_right(cuts, enter), bisect_left(cuts, leave)
+    return (*((enter,) if first % 2 else ()), *cuts[first:last], *((leave,) if last % 2 else ()))
 
 
 def _two_valued(cuts: Cuts) -> Cuts:

@@ -1,145 +1,334 @@
-"""Events from Python dictionaries. One bad event is reported by its position; the others go on."""
+"""Events from Python dictionaries. One bad event is reported by its position; the others go on.
+
+Values are gathered by attribute, then each attribute's are converted at once (value_column.py). Who knows which attributes matter has only
+those looked up; who does not has every event gone through, and checked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ray_pubsub.errors import EventError
-from ray_pubsub.model.event_batch import Cells, EventBatch, Lane, split_floats, split_number
+from ray_pubsub.model.arguments import is_unicode
+from ray_pubsub.model.attribute_tree import AttributeNode, AttributeTree
+from ray_pubsub.model.event_batch import EventBatch, Lane, without_bad
 from ray_pubsub.model.id_column import ids_of
-from ray_pubsub.model.values import READERS, Kind, Value, ValueProblem, read_value
+from ray_pubsub.model.problems import Problems
+from ray_pubsub.model.single_event import SPARSE, SingleEvent, read_flat
+from ray_pubsub.model.sparse_dicts import sparse_lanes
+from ray_pubsub.model.value_column import Rows, lanes_of_values
+from ray_pubsub.model.values import READERS, Value, ValueProblem, read_value
+from ray_pubsub.settings import EVENT_DEPTH
 
-__all__ = ["flatten", "from_dicts"]
+__all__ = ["flatten", "from_dicts", "read_single"]
 
-DEEPEST_NESTING = 32
+Event = Mapping[str, Any]
+Gathered = dict[str, list[tuple[Rows, list[Any]]]]
+"""Attribute → where it was found: rows and values, None for what is not there. Mostly that is one place."""
 
 
-def from_dicts(events: Sequence[Mapping[str, Any]], event_id: str | None = None) -> EventBatch:
-    """The batch of a list of dictionaries; `event_id` names the key that holds each event's id."""
+def from_dicts(
+    events: Sequence[Event],
+    event_id: str | None = None,
+    attributes: AttributeTree | None = None,
+    *,
+    strict: bool = True,
+) -> EventBatch:
+    """The batch of a list of dictionaries; `event_id` names the key that holds each event's id. Of the events only `attributes` are read,
+    or all. `strict` as for events.read_events."""
+    scope = None if attributes is None else attributes.scope
     if len(events) == 1 and event_id is None:
         try:
-            return _of_one(flatten(events[0]))
+            return read_single(events[0], attributes, strict=strict)
         except EventError as error:
-            return EventBatch(0, [], ids_of([0]), np.empty(0, dtype=np.int64), [error.at(0)])
-    lanes: dict[tuple[str, Kind], tuple[list[int], list[Any]]] = {}
-    positions: list[int] = []
-    ids: list[Any] = []
-    errors: list[EventError] = []
-    for position, event in enumerate(events):
-        row = len(positions)
-        ids.append(position if event_id is None else None)
-        try:
-            if event_id is not None:
-                ids[-1] = _id(event, event_id)
-            values = flatten(event)
-        except EventError as error:
-            errors.append(error.at(position))
-            continue
-        positions.append(position)
-        for attribute, (kind, plain) in values.items():
-            lane = lanes.get((attribute, kind))
-            if lane is None:
-                lane = lanes[attribute, kind] = ([], [])
-            lane[0].append(row)
-            lane[1].append(plain)
-    size = len(positions)
-    return EventBatch(
-        size=size,
-        lanes=[_lane(attribute, kind, rows, plains, size) for (attribute, kind), (rows, plains) in lanes.items()],
-        input_ids=ids_of(ids),
-        positions=None if not errors else np.array(positions, dtype=np.int64),
-        errors=errors,
-    )
+            return EventBatch(0, [], ids_of([0]), np.empty(0, dtype=np.int64), [error.at(0)], scope)
+    problems = Problems(strict)
+    ids: NDArray[Any] = np.arange(len(events)) if event_id is None else _ids(events, event_id, problems)
+    places: Rows = None
+    chosen = events
+    plain = set(map(type, events)) <= {dict}
+    if not plain:
+        chosen, places = _dictionaries(events, problems)
+    size = len(events)
+    if plain and attributes is not None and not attributes.root.prefixes and _is_sparse(events, attributes.root):
+        lanes = sparse_lanes(events, attributes, problems)
+    else:
+        if attributes is None:
+            gathered = _all_values(chosen, places, problems)
+        else:
+            gathering = _Gathering(attributes, problems)
+            gathering.gather(chosen, places, None, 0)
+            gathered = gathering.found
+        lanes = [lane for name, found in gathered.items() for lane in _lanes(name, found, size, problems)]
+    lanes, positions, errors = without_bad(lanes, len(events), problems)
+    size = len(events) if positions is None else len(positions)
+    return EventBatch(size, lanes, ids, positions, errors, scope, warnings=problems.warnings())
 
 
-def _of_one(values: dict[str, Value]) -> EventBatch:
-    """A batch of one. Its lanes are pieces of two arrays, which are its cells as well: an array a lane takes longer than many a match."""
-    pairs = [
-        (0, 0.0) if kind == Kind.STRING else split_number(plain) if kind == Kind.NUMBER else (int(plain), 0.0)
-        for kind, plain in values.values()
-    ]
-    count = len(pairs)
-    whole = np.array([pair[0] for pair in pairs], dtype=np.int64)
-    rest = np.array([pair[1] for pair in pairs], dtype=np.float64)
-    lanes = [
-        Lane(
-            attribute,
-            kind,
-            None,
-            whole[place : place + 1],
-            rest[place : place + 1] if pairs[place][1] else None,
-            [plain] if kind == Kind.STRING else None,
-        )
-        for place, (attribute, (kind, plain)) in enumerate(values.items())
-    ]
-    cells = Cells(np.arange(count + 1), np.zeros(count, dtype=np.int32), whole, rest)
-    return EventBatch(1, lanes, ids_of([0]), _cells=cells)
-
-
-def flatten(event: Mapping[str, Any]) -> dict[str, Value]:
-    """Attribute → value, nested dictionaries joined with dots, absent values left out; raises EventError."""
+def flatten(
+    event: Event, attributes: AttributeTree | None = None, left_out: list[EventError] | None = None
+) -> dict[str, Value]:
+    """Attribute → value, nested dictionaries joined with dots, absent values left out; raises EventError. With `left_out`, a value that
+    cannot be used is absent too, and is added there."""
     if not isinstance(event, Mapping):
-        raise EventError(None, f"an event is a dict, not {type(event).__name__}")
+        raise EventError(None, NO_DICT.format(type(event).__name__))
     values: dict[str, Value] = {}
-    _flatten(event, "", values, 0)
+    if attributes is None:
+        _flatten(event, "", values, 0, left_out)
+        return values
+    _flatten_known(event, None, attributes, values, 0, left_out)
     return values
 
 
-def _flatten(event: Mapping[str, Any], prefix: str, values: dict[str, Value], depth: int) -> None:
-    if depth > DEEPEST_NESTING:
-        raise EventError(prefix[:-1][:100], f"nested more than {DEEPEST_NESTING} deep")
+NO_DICT = "an event is a dict, not {}"
+GIVEN_TWICE = "given twice, once with a dot in its name and once nested"
+
+
+LeftOut = list[EventError] | None
+
+
+def _flatten(event: Event, prefix: str, values: dict[str, Value], depth: int, left_out: LeftOut) -> None:
+    if depth > EVENT_DEPTH:
+        raise _too_deep(prefix[:-1])
     for name, raw in event.items():
         if not isinstance(name, str):
-            raise EventError(f"{prefix}{name}", f"an attribute's name is a str, not {type(name).__name__}")
+            raise _no_name(prefix, name)
         attribute = prefix + name if prefix else name
         if type(raw) not in READERS and isinstance(raw, Mapping):
-            _flatten(raw, attribute + ".", values, depth + 1)
+            _flatten(raw, attribute + ".", values, depth + 1, left_out)
+        else:
+            _put(attribute, raw, values, left_out)
+
+
+def _flatten_known(
+    event: Event, prefix: str | None, attributes: AttributeTree, values: dict[str, Value], depth: int, left_out: LeftOut
+) -> None:
+    if depth > EVENT_DEPTH:
+        raise _too_deep(prefix)
+    node = attributes.node(prefix)
+    for name, raw in event.items():
+        attribute, inner = node.attributes.get(name), node.prefixes.get(name)
+        if attribute is None and inner is None:
             continue
-        try:
-            value = read_value(raw)
-        except ValueProblem as problem:
+        if type(raw) not in READERS and isinstance(raw, Mapping):
+            if inner is not None:
+                _flatten_known(raw, inner, attributes, values, depth + 1, left_out)
+        elif attribute is not None:
+            _put(attribute, raw, values, left_out)
+
+
+def _put(attribute: str, raw: Any, values: dict[str, Value], left_out: LeftOut) -> None:
+    try:
+        value = read_value(raw)
+    except ValueProblem as problem:
+        if left_out is None:
             raise EventError(attribute, str(problem)) from None
-        if value is not None:
-            if attribute in values:
-                raise EventError(attribute, "given twice, once with a dot in its name and once nested")
-            values[attribute] = value
+        left_out.append(EventError(attribute, str(problem), 0))
+        return
+    if value is not None:
+        if attribute in values:
+            raise EventError(attribute, GIVEN_TWICE)
+        values[attribute] = value
 
 
-def _id(event: Mapping[str, Any], event_id: str) -> str | int:
-    if not isinstance(event, Mapping):
-        raise EventError(None, f"an event is a dict, not {type(event).__name__}")
-    identity = event.get(event_id)
-    if isinstance(identity, np.integer):
-        identity = int(identity)
-    if isinstance(identity, bool) or not isinstance(identity, str | int):
-        raise EventError(event_id, f"an event's id is a str or an int, not {type(identity).__name__}")
-    return identity
+def read_single(event: Event, attributes: AttributeTree | None, *, strict: bool = True) -> SingleEvent:
+    """A batch of one event; raises EventError. `strict` as for events.read_events."""
+    left_out: LeftOut = None if strict else []
+    if attributes is not None and not attributes.root.prefixes and isinstance(event, Mapping):
+        return read_flat(event, attributes, left_out)
+    scope = None if attributes is None else attributes.scope
+    values = flatten(event, attributes, left_out)
+    single = SingleEvent(
+        list(values), [int(value.kind) for value in values.values()], [value.plain for value in values.values()], scope
+    )
+    single.warnings = left_out or []
+    return single
 
 
-def _lane(attribute: str, kind: Kind, rows: list[int], plains: list[Any], size: int) -> Lane:
-    row_array = None if len(rows) == size else np.array(rows, dtype=np.int32)
-    if kind == Kind.STRING:
-        distinct = list(dict.fromkeys(plains))
-        number = {string: position for position, string in enumerate(distinct)}
-        whole = np.fromiter((number[string] for string in plains), np.int64, len(plains))
-        return Lane(attribute, kind, row_array, whole, strings=distinct)
-    if kind == Kind.NUMBER and not all(type(plain) is int for plain in plains):
-        return Lane(attribute, kind, row_array, *_split_mixed(plains))
-    return Lane(attribute, kind, row_array, np.array(plains, dtype=np.int64))
+# ------------------------------------------------------------------------------------------------------- many dictionaries
 
 
-def _split_mixed(plains: Iterable[int | float]) -> tuple[Any, Any]:
-    """Ints keep all their 64 bits: only the floats go through float64."""
-    numbers = list(plains)
-    is_float = np.array([isinstance(number, float) for number in numbers])
-    whole = np.array([0 if isinstance(number, float) else number for number in numbers], dtype=np.int64)
-    rest = np.zeros(len(numbers))
-    floats = np.array([number for number in numbers if isinstance(number, float)], dtype=np.float64)
-    whole[is_float], float_rest = split_floats(floats)
-    if float_rest is None:
-        return whole, None
-    rest[is_float] = float_rest
-    return whole, rest
+def _ids(events: Sequence[Any], event_id: str, problems: Problems) -> NDArray[Any]:
+    ids: list[Any] = []
+    for row, event in enumerate(events):
+        identity = event.get(event_id) if isinstance(event, Mapping) else None
+        if isinstance(identity, np.integer) and identity.dtype.kind in "iu":  # numpy counts time spans as integers too
+            identity = int(identity)
+        if isinstance(event, Mapping) and (isinstance(identity, bool) or not isinstance(identity, str | int)):
+            problems[row] = (event_id, f"an event's id is a str or an int, not {type(identity).__name__}")
+            identity = None
+        elif isinstance(identity, str) and not is_unicode(identity):
+            problems[row] = (event_id, "an event's id must be valid Unicode")
+            identity = None
+        ids.append(identity)
+    return ids_of(ids)
+
+
+def _dictionaries(events: Sequence[Any], problems: Problems) -> tuple[Sequence[Event], Rows]:
+    """Those that are, and their rows unless all are; the others have a problem."""
+    rows = [row for row, event in enumerate(events) if isinstance(event, Mapping)]
+    if len(rows) == len(events):
+        return events, None
+    for row in set(range(len(events))).difference(rows):
+        problems.setdefault(row, (None, NO_DICT.format(type(events[row]).__name__)))
+    return [events[row] for row in rows], np.array(rows, dtype=np.int32)
+
+
+def _all_values(events: Sequence[Event], rows: Rows, problems: Problems) -> Gathered:
+    """Every attribute of every event that has no problem yet."""
+    found: dict[str, tuple[list[int], list[Any]]] = {}
+    for place, event in enumerate(events):
+        row = place if rows is None else int(rows[place])
+        if row not in problems:
+            try:
+                _walk(event, "", row, found, 0)
+            except EventError as error:
+                problems[row] = (error.attribute, error.reason)
+    return {name: [(np.array(rows_, dtype=np.int32), values)] for name, (rows_, values) in found.items()}
+
+
+def _walk(event: Event, prefix: str, row: int, found: dict[str, tuple[list[int], list[Any]]], depth: int) -> None:
+    if depth > EVENT_DEPTH:
+        raise _too_deep(prefix[:-1])
+    for name, raw in event.items():
+        if not isinstance(name, str):
+            raise _no_name(prefix, name)
+        attribute = prefix + name if prefix else name
+        if type(raw) not in READERS and isinstance(raw, Mapping):
+            _walk(raw, attribute + ".", row, found, depth + 1)
+            continue
+        cells = found.get(attribute)
+        if cells is None:
+            cells = found[attribute] = ([], [])
+        cells[0].append(row)
+        cells[1].append(raw)
+
+
+class _Gathering:
+    """The values of known attributes, level by level: those of all events, then of what is nested in them."""
+
+    def __init__(self, attributes: AttributeTree, problems: Problems) -> None:
+        self._attributes = attributes
+        self._problems = problems
+        self.found: Gathered = {}
+
+    def gather(self, events: Sequence[Event], rows: Rows, prefix: str | None, depth: int) -> None:
+        if depth > EVENT_DEPTH:
+            error = _too_deep(prefix)
+            for place in range(len(events)):
+                self._problems.setdefault(place if rows is None else int(rows[place]), (error.attribute, error.reason))
+            return
+        node = self._attributes.node(prefix)
+        nested: dict[str, tuple[list[int], list[Any]]] = {}
+        if _is_sparse(events, node):
+            self._by_event(events, rows, node, nested)
+        else:
+            self._by_key(events, rows, node, nested)
+        for inner, (places, values) in nested.items():
+            chosen = np.array(places, dtype=np.int32)
+            self.gather(values, chosen if rows is None else rows[chosen], inner, depth + 1)
+
+    def _by_key(
+        self, events: Sequence[Event], rows: Rows, node: AttributeNode, nested: dict[str, tuple[list[int], list[Any]]]
+    ) -> None:
+        plain = set(map(type, events)) <= {dict}
+        for key in dict.fromkeys([*node.attributes, *node.prefixes]):
+            values = _column(events, key, plain)
+            attribute, inner = node.attributes.get(key), node.prefixes.get(key)
+            if attribute is not None:
+                self.found.setdefault(attribute, []).append((rows, values))
+            if inner is not None:
+                places = [place for place, value in enumerate(values) if _is_nested(value)]
+                if places:
+                    nested[inner] = (places, [values[place] for place in places])
+
+    def _by_event(
+        self, events: Sequence[Event], rows: Rows, node: AttributeNode, nested: dict[str, tuple[list[int], list[Any]]]
+    ) -> None:
+        found: dict[str, tuple[list[int], list[Any]]] = {}
+        attributes, prefixes = node.attributes, node.prefixes
+        for place, event in enumerate(events):
+            for key, raw in event.items():
+                name = attributes.get(key)
+                if name is not None:
+                    cells = found.get(name)
+                    if cells is None:
+                        cells = found[name] = ([], [])
+                    cells[0].append(place)
+                    cells[1].append(raw)
+                if prefixes and key in prefixes and _is_nested(raw):
+                    cells = nested.setdefault(prefixes[key], ([], []))
+                    cells[0].append(place)
+                    cells[1].append(raw)
+        for name, (places, values) in found.items():
+            mine: Rows = None
+            if len(places) < len(events):
+                mine = np.array(places, dtype=np.int32)
+            self.found.setdefault(name, []).append((_of_rows(rows, mine), values))
+
+
+def _is_sparse(events: Sequence[Event], node: AttributeNode) -> bool:
+    """Whether there are many more keys that matter than an event has; by a look at three."""
+    width = max(len(events[place]) for place in (0, len(events) // 2, -1)) if len(events) else 0
+    return len(node.attributes) + len(node.prefixes) > SPARSE * width
+
+
+def _is_nested(raw: Any) -> bool:
+    return type(raw) is dict or (type(raw) not in READERS and isinstance(raw, Mapping))
+
+
+def _of_rows(rows: Rows, places: Rows) -> Rows:
+    return rows if places is None else places if rows is None else rows[places]
+
+
+def _column(events: Sequence[Event], key: str, plain: bool) -> list[Any]:
+    """The value of a key in every event, None where it is not."""
+    if plain:
+        try:
+            return [event[key] for event in events]  # half the time of `get`
+        except KeyError:
+            pass
+    return [event.get(key) for event in events]
+
+
+def _lanes(attribute: str, places: list[tuple[Rows, list[Any]]], size: int, problems: Problems) -> list[Lane]:
+    """Of an attribute that was found in one place, or with a dot in its name here and nested there."""
+    rows, values = places[0]
+    if "." in attribute and (len(places) > 1 or (rows is not None and (rows[1:] == rows[:-1]).any())):
+        rows, values = _told_apart(attribute, places, size, problems)
+    return lanes_of_values(attribute, values, None if rows is not None and len(rows) == size else rows, problems)
+
+
+def _told_apart(
+    attribute: str, places: list[tuple[Rows, list[Any]]], size: int, problems: Problems
+) -> tuple[Rows, list[Any]]:
+    """One value per row; a row that has two has a problem."""
+    found: dict[int, Any] = {}
+    for rows, values in places:
+        for row, raw in zip(range(size) if rows is None else rows.tolist(), values, strict=True):
+            if _is_absent(raw):
+                continue
+            if row in found:
+                problems.setdefault(row, (attribute, GIVEN_TWICE))
+            found[row] = raw
+    ordered = sorted(found)
+    return np.array(ordered, dtype=np.int32), [found[row] for row in ordered]
+
+
+def _is_absent(raw: Any) -> bool:
+    try:
+        return _is_nested(raw) or read_value(raw) is None
+    except ValueProblem:
+        return False
+
+
+def _too_deep(prefix: str | None) -> EventError:
+    return EventError((prefix or "")[:100], f"nested more than {EVENT_DEPTH} deep")
+
+
+def _no_name(prefix: str, name: Any) -> EventError:
+    return EventError(f"{prefix}{name}", f"an attribute's name is a str, not {type(name).__name__}")

@@ -6,47 +6,64 @@ from collections.abc import Mapping
 from typing import Any
 
 from ray_pubsub.errors import EventError, TableError
+from ray_pubsub.model.attribute_tree import AttributeTree
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch
 
 __all__ = ["arrow_of", "read_events"]
 
 
-def read_events(events: Any, event_id: str | None = None) -> EventBatch:
+def read_events(
+    events: Any, event_id: str | None = None, attributes: AttributeTree | None = None, *, strict: bool = True
+) -> EventBatch:
     """A list of dicts, a pyarrow Table or RecordBatch, or a pandas DataFrame, as a batch.
 
-    Bad events are reported in the batch's `errors`, by position; the others are in the batch.
+    Bad events are reported in the batch's `errors`, by position; the others are in the batch. Of an event only `attributes` are looked at,
+    or everything: who matches a batch against several indexes reads what any of them asks for. A value that cannot be used (bytes, an
+    object, an integer beyond 64 bits) makes its event a bad one if `strict`. Otherwise only the attribute is left out and stands in the
+    batch's `warnings`. A MatchIndex is not strict unless it is asked to be: real events carry much that nobody tests, and one odd field
+    must not hide the others. A server is: its publications are kept and delivered, and its reply has no place for warnings.
     """
     if isinstance(events, EventBatch):
         return events
     if isinstance(events, Mapping):
-        return from_dicts([events], event_id)
+        return from_dicts([events], event_id, attributes, strict=strict)
     module = type(events).__module__.partition(".")[0]
     if module == "pyarrow":
-        from ray_pubsub.model.arrow_events import from_arrow
+        from ray_pubsub.model.arrow.arrow_events import from_arrow
 
         if hasattr(events, "read_all"):
             events = events.read_all()
         if hasattr(events, "schema"):
-            return from_arrow(events, event_id)
+            return from_arrow(events, event_id, attributes, strict=strict)
     elif module == "pandas" and hasattr(events, "columns"):
-        return _from_pandas(events, event_id)
+        return _from_pandas(events, event_id, attributes, strict)
     if isinstance(events, str | bytes) or not hasattr(events, "__iter__"):
         raise EventError(
             None,
             f"events are a list of dicts, a pyarrow Table or RecordBatch or a pandas DataFrame, not {type(events).__name__}",
         )
-    return from_dicts(list(events), event_id)
+    return from_dicts(list(events), event_id, attributes, strict=strict)
 
 
-def _from_pandas(frame: Any, event_id: str | None) -> EventBatch:
-    from ray_pubsub.model.arrow_events import from_arrow
+def _from_pandas(frame: Any, event_id: str | None, attributes: AttributeTree | None, strict: bool) -> EventBatch:
+    from ray_pubsub.model.arrow.arrow_events import from_arrow
 
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
         raise TableError(str(repeated[0]), "there are two columns of this name")
+    if attributes is not None:
+        frame = frame[[name for name in frame.columns if name == event_id or _matters(name, attributes)]]
+    if not len(frame.columns):  # nor would Arrow's table have rows
+        return from_dicts([{}] * len(frame), event_id, attributes, strict=strict)
     table = arrow_of(frame)
-    return from_dicts(frame.to_dict("records"), event_id) if table is None else from_arrow(table, event_id)
+    if table is None:
+        return from_dicts(frame.to_dict("records"), event_id, attributes, strict=strict)
+    return from_arrow(table, event_id, attributes, strict=strict)
+
+
+def _matters(name: Any, attributes: AttributeTree) -> bool:
+    return attributes.leads_to(name if isinstance(name, str) else str(name))
 
 
 def arrow_of(frame: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.errors import EventError, TableError, counted
+from ray_pubsub.model.metadata import Lookup, data_of, distinct_data, tags_of
 
 __all__ = ["MatchBatch", "arrow_ids"]
 
@@ -27,6 +28,12 @@ class MatchBatch:
     event_ids: NDArray[Any]
     priorities: NDArray[Any] | None = None
     errors: list[EventError] = field(default_factory=list)
+    warnings: list[EventError] = field(default_factory=list)
+    """Attributes that were left out of events because their values cannot be used."""
+    moment: int | None = None
+    """What now() was for all events, in microseconds since 1970; None if no subscription asked."""
+    lookup: Lookup | None = field(default=None, repr=False)
+    """Finds what subscriptions carry, in the process that matched."""
 
     def __len__(self) -> int:
         return len(self.subscription_ids)
@@ -40,6 +47,10 @@ class MatchBatch:
         found: list[Any] = self.subscription_ids[self.offsets[event] : self.offsets[event + 1]].tolist()
         return found
 
+    def __iter__(self) -> Iterator[list[Any]]:
+        """Of each event in turn, the ids of the subscriptions that match it."""
+        return (self[event] for event in range(len(self.event_ids)))
+
     def counts(self) -> NDArray[np.int64]:
         """Matches per event."""
         return np.diff(self.offsets)
@@ -47,6 +58,26 @@ class MatchBatch:
     def pairs(self) -> Iterator[tuple[Any, Any]]:
         """(event id, subscription id), in the order of the events."""
         return zip(self._event_column().tolist(), self.subscription_ids.tolist(), strict=True)
+
+    def data(self) -> list[Any]:
+        """Per match, the data of its subscription (`MatchIndex.add(…, data=…)`) as it is now; None if it has none, or is no longer there.
+        Looked up when this is called. Matches of one subscription share one object."""
+        known = {id: data_of(found) for id, found in self._found().items()}
+        return [known[id] for id in self.subscription_ids.tolist()]
+
+    def tags(self) -> list[tuple[str, ...]]:
+        """Per match, the tags of its subscription, likewise."""
+        known = self._found()
+        return [tags_of(known[id]) for id in self.subscription_ids.tolist()]
+
+    def _found(self) -> dict[Any, Any]:
+        return distinct_data(self.lookup, self.subscription_ids.tolist())
+
+    def __reduce__(self) -> Any:
+        """Without the index that `lookup` asks."""
+        return MatchBatch, (
+            self.offsets, self.subscription_ids, self.event_ids, self.priorities, self.errors, self.warnings, self.moment,
+        )  # fmt: skip
 
     def to_arrow(self) -> Any:
         """A pyarrow Table: event_id, subscription_id and, if there are any, priority. A column of Arrow has one type, so ids of

@@ -4,18 +4,22 @@
     STRING      str; Python orders by code point
     BOOLEAN     bool; false < true; never equal to a number
     TIMESTAMP   int, microseconds since 1970-01-01 UTC
+    LIST        tuple of elements: a Value, None for null, or a dictionary of Values by attribute for an object
 
-Values of different kinds are never compared: the answer is unknown.
+Values of different kinds are never compared: the answer is unknown. Lists are not compared at all: functions look into them.
 """
 
 from __future__ import annotations
 
 import datetime
 import decimal
+from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from ray_pubsub.settings import EVENT_DEPTH, LIST_ELEMENTS
 
 __all__ = ["INT64_MAX", "INT64_MIN", "Kind", "Value", "ValueProblem", "microseconds", "read_value", "show_microseconds"]
 
@@ -29,6 +33,7 @@ class Kind(IntEnum):
     STRING = 1
     BOOLEAN = 2
     TIMESTAMP = 3
+    LIST = 4
 
     def __str__(self) -> str:
         return self.name.lower()
@@ -119,6 +124,52 @@ def _read_datetime64(raw: np.datetime64) -> Value | None:
     return Value(Kind.TIMESTAMP, int(exact.astype(np.int64)))
 
 
+def _read_list(raw: Any, depth: int = 0) -> Value:
+    """A list, a tuple or an array of one dimension; its elements may be of different kinds."""
+    if len(raw) > LIST_ELEMENTS:
+        raise ValueProblem(f"the list has {len(raw):,} elements; at most {LIST_ELEMENTS:,} can be used")
+    if depth > EVENT_DEPTH:
+        raise ValueProblem(f"nested more than {EVENT_DEPTH} deep")
+    return Value(Kind.LIST, tuple([_read_element(element, depth) for element in raw]))
+
+
+def _read_element(raw: Any, depth: int) -> Any:
+    """A Value, None for null, or a dictionary of Values."""
+    if type(raw) in LISTS:
+        return _read_list(raw, depth + 1)
+    if type(raw) not in READERS and isinstance(raw, Mapping):
+        found: dict[str, Value] = {}
+        _read_object(raw, "", found, depth + 1)
+        return found
+    return read_value(raw)
+
+
+def _read_object(raw: Mapping[Any, Any], prefix: str, found: dict[str, Value], depth: int) -> None:
+    """The attributes of an element that is an object, nested ones joined with dots."""
+    if depth > EVENT_DEPTH:
+        raise ValueProblem(f"nested more than {EVENT_DEPTH} deep")
+    for key, inner in raw.items():
+        if not isinstance(key, str):
+            raise ValueProblem(f"an attribute's name is a str, not {type(key).__name__}")
+        if type(inner) not in READERS and isinstance(inner, Mapping):
+            _read_object(inner, f"{prefix}{key}.", found, depth + 1)
+            continue
+        value = _read_list(inner, depth + 1) if type(inner) in LISTS else read_value(inner)
+        if value is not None:
+            if prefix + key in found:
+                raise ValueProblem(f"{prefix}{key} is given twice, once with a dot in its name and once nested")
+            found[prefix + key] = value
+
+
+def _read_array(raw: Any) -> Value | None:
+    if raw.ndim == 0:
+        return read_value(raw.item())
+    if raw.ndim > 1:
+        return _read_list(raw.tolist())
+    return _read_list(raw if raw.dtype.kind in "Mm" else raw.tolist())
+
+
+LISTS = {list, tuple}
 FINER_THAN_MICROSECONDS = {"ns", "ps", "fs", "as"}
 READERS: dict[type, Any] = {
     int: _read_int,
@@ -130,6 +181,9 @@ READERS: dict[type, Any] = {
     datetime.date: _read_date,
     decimal.Decimal: _read_decimal,
     np.datetime64: _read_datetime64,
+    list: _read_list,
+    tuple: _read_list,
+    np.ndarray: _read_array,
 }
 
 
@@ -139,7 +193,7 @@ def _read_uncommon(raw: Any) -> Value | None:
         plain = raw.item()
         if type(plain) in READERS:
             return read_value(plain)
-    for base in (bool, int, float, str, datetime.datetime, datetime.date, decimal.Decimal):
+    for base in (bool, int, float, str, datetime.datetime, datetime.date, decimal.Decimal, list, tuple):
         if isinstance(raw, base):
             if base is str:
                 raw = str.__str__(raw)
@@ -151,4 +205,4 @@ def _read_uncommon(raw: Any) -> Value | None:
             return value
     if type(raw).__name__ in ("NaTType", "NAType"):
         return None
-    raise ValueProblem(f"a value of type {type(raw).__name__} is not a number, string, boolean or timestamp")
+    raise ValueProblem(f"a value of type {type(raw).__name__} is not a number, string, boolean, timestamp or list")

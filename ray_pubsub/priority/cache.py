@@ -1,7 +1,7 @@
 """Signatures seen before and their answers (paper §4.4.3), bounded and exact.
 
 An entry is valid only in the epoch it was found in, and every change of the rules begins a new epoch, so no stale answer can be given. One
-batch uses the cache at a time; another that comes meanwhile does without, as do batches while hits are too rare to pay.
+batch uses the cache at a time; batches that arrive meanwhile do without it, and so do all batches while hits are too rare to pay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["CacheLines", "SignatureCache"]
 WINDOW = 16_384
 RESTS = 15
 WORTH = 0.25
-"""Looked at after every WINDOW lookups: with a smaller part of hits, the cache rests for RESTS times as many."""
+"""Checked after every WINDOW lookups: below this share of hits, the cache is not used for RESTS times as many lookups."""
 
 
 class CacheLines(NamedTuple):
@@ -42,7 +42,7 @@ class SignatureCache:
         self._window_lookups = self._window_hits = self._resting = 0
 
     def borrow(self, columns: int, events: int) -> CacheLines | None:
-        """The lines, to be given back; None if this batch does without."""
+        """The entries, for one batch, which must give them back; None if this batch is to do without the cache."""
         if not self.entries or not self._using.acquire(blocking=False):
             return None
         if self._resting > 0:

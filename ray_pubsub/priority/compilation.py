@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 
 import numpy as np
 
-from ray_pubsub.columns.clause_table import ClauseTable, Form
-from ray_pubsub.columns.decoding import join_tables
-from ray_pubsub.columns.recipes import Compiler
+from ray_pubsub.columns.clause_compiler import Compiler
+from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.decoding import join_tables, move_table
+from ray_pubsub.columns.test_records import Form
+from ray_pubsub.columns.texts.text_compiler import compile_texts
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.priority.boxes import Refusal
+from ray_pubsub.index.bulk.predicate_table import PredicateTable
+from ray_pubsub.index.bulk.text_batch import are_worth_compiling
+from ray_pubsub.index.storage.saved_texts import SavedText
+from ray_pubsub.language.shapes import Expression, ShapeCache
+from ray_pubsub.language.terms import is_computed
 from ray_pubsub.priority.confirmation import Source
-from ray_pubsub.priority.rule_table import RuleTable
+from ray_pubsub.priority.instantiation.boxes import Refusal
 from ray_pubsub.settings import Limits
 
 __all__ = ["RuleCompiler"]
+
+Written = tuple[int, Expression | SavedText]
+"""A rule that is a text, under its number."""
+MOST_PIECES = 1024
+"""A rule with a test of more intervals than this is matched exactly: a box of signatures for each would take seconds to work out."""
 
 
 class RuleCompiler:
@@ -23,32 +35,66 @@ class RuleCompiler:
 
     def __init__(self, limits: Limits) -> None:
         self.vocabulary = Vocabulary()
-        self._compiler = Compiler(self.vocabulary, limits)
+        self._limits = limits
+        self._shapes = ShapeCache(limits)
+        self._compiler = Compiler(self.vocabulary, limits, runs=False)
 
     def compile(self, numbers: Sequence[int], sources: Sequence[Source]) -> tuple[ClauseTable, dict[int, str]]:
         """The clauses of rules, and the rules that must be matched exactly, with the reason."""
         self._compiler.start_table()
         table = self._compiler.table
         refused: dict[int, str] = {}
-        tables: dict[int, tuple[RuleTable, list[int]]] = {}
+        texts = self.vocabulary.attributes.texts
+        tables: dict[int, tuple[PredicateTable, list[int]]] = {}
+        written: list[Written] = []
         for number, source in zip(numbers, sources, strict=True):
-            if isinstance(source, RuleTable):
+            if isinstance(source, PredicateTable):
                 tables.setdefault(id(source), (source, []))[1].append(number)
-                continue
-            compiled = self._compiler.compile(source)
+            else:
+                written.append((number, source))
+        compiled_parts: list[ClauseTable] = []
+        if are_worth_compiling([source.text for _, source in written]):
+            part, written = self._compile_together(written, refused)
+            compiled_parts.append(part)
+        for number, alone in written:
+            expression = alone if isinstance(alone, Expression) else self._shapes.parse(alone.text)
+            compiled = self._compiler.compile(expression)
             if compiled.residual or compiled.conjunctive:
                 refused[number] = Refusal.NORMAL_FORM
-            elif any(
-                record[1] == Form.OPAQUE and table.opaque[record[5]][1].patterns
-                for records in compiled.clauses
-                for record in records
-            ):
-                refused[number] = Refusal.PATTERN
+            elif any(is_computed(texts[record[0]]) for records in compiled.clauses for record in records):
+                refused[number] = Refusal.TERM
             else:
-                for records in compiled.clauses:
-                    table.append(number, records)
-        parts = [table] if table.count or not tables else []
+                sets = [record[5] for records in compiled.clauses for record in records if record[1] == Form.OPAQUE]
+                if any(map(table.opaque.has_patterns, sets)):
+                    refused[number] = Refusal.PATTERN
+                elif any(map(table.opaque.is_larger, sets, repeat(MOST_PIECES))):
+                    refused[number] = Refusal.BOXES
+                else:
+                    for records in compiled.clauses:
+                        table.append(number, records)
+        parts = [*compiled_parts, *([table] if table.count else [])]
         parts += [rules.clauses(np.array(chosen), self.vocabulary) for rules, chosen in tables.values()]
-        if len(parts) == 1:
-            return parts[0], refused
+        if len(parts) <= 1:
+            return parts[0] if parts else table, refused
         return join_tables(parts, [np.ones(part.count, dtype=bool) for part in parts]), refused
+
+    def _compile_together(self, written: list[Written], refused: dict[int, str]) -> tuple[ClauseTable, list[Written]]:
+        """The clauses of texts that kernels compile, and what they leave."""
+        compiled = compile_texts([source.text for _, source in written], self._limits, runs=False)
+        table, sets = compiled.table, compiled.table.opaque
+        owners, opaque = table.owners[: table.count], table.tests["form"][: table.test_count] & Form.OPAQUE != 0
+        owner_of_test = np.repeat(owners, np.diff(table.offsets[: table.count + 1]))[opaque]
+        number = table.tests["low_whole"][: table.test_count][opaque]
+        exact = np.zeros(len(written), np.bool_)
+        for chosen, reason in (
+            (owner_of_test[np.diff(sets.piece_offsets)[number] > MOST_PIECES], Refusal.BOXES),
+            (owner_of_test[np.diff(sets.pattern_offsets)[number] > 0], Refusal.PATTERN),
+            (np.flatnonzero(compiled.conjunctive), Refusal.NORMAL_FORM),
+        ):
+            exact[chosen] = True
+            refused.update((written[place][0], reason) for place in np.unique(chosen).tolist())
+        if exact.any():
+            table = table.take(np.flatnonzero(~exact[owners]))
+        numbers = np.array([number for number, _ in written], np.int64)
+        moved = move_table(table, numbers, compiled.vocabulary, self.vocabulary)
+        return moved, [written[place] for place in compiled.left.tolist()]

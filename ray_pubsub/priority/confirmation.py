@@ -1,7 +1,7 @@
 """Exact answers from match indexes: one per level for the rules that have instances, one for the rules that are always matched exactly.
 
-Rules go by number, which is given once. An index holds at least the rules that are visible at any version a reader may have; what
-is no longer visible is left out when its answer is read, and taken out of the index now and then.
+Rules are identified by numbers, which are never reused. An index holds at least the rules that are visible at any version a reader may
+have; rules that are no longer visible are filtered out of its answers, and removed from it from time to time.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ray_pubsub.index.bulk.predicate_table import PredicateTable
 from ray_pubsub.index.match_index import MatchIndex
+from ray_pubsub.index.storage.saved_texts import SavedText
 from ray_pubsub.language.shapes import Expression
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.priority.determination import Determination
-from ray_pubsub.priority.rule_table import RuleTable
 from ray_pubsub.settings import Limits
 
 __all__ = ["ALIVE", "RuleIndexes", "Snapshot", "Source", "matched"]
 
 ALIVE = np.iinfo(np.int64).max
-Source = Expression | RuleTable
+Source = Expression | SavedText | PredicateTable
 
 
 class Snapshot(NamedTuple):
@@ -30,7 +31,7 @@ class Snapshot(NamedTuple):
 
     version: int
     numbers: int
-    """Rules with this number or a larger one came later."""
+    """Rules with this number or a larger one were added later."""
     died: NDArray[np.int64]
     """Per number the version that removed it."""
     level_of: NDArray[np.uint8]
@@ -56,7 +57,7 @@ class RuleIndexes:
         return self._by_level[level - 1]
 
     def add_to_levels(self, numbers: Sequence[int], level_of: NDArray[np.uint8], sources: Sequence[Source]) -> None:
-        """Each to the index of its level."""
+        """Adds each rule to the index of its level."""
         by_level: dict[int, tuple[list[int], list[Source]]] = {}
         for number, level, source in zip(numbers, level_of[list(numbers)].tolist(), sources, strict=True):
             chosen = by_level.setdefault(level, ([], []))
@@ -66,7 +67,7 @@ class RuleIndexes:
             _add(self.of_level(level), numbers_, sources_)
 
     def add_exact(self, numbers: Sequence[int], sources: Sequence[Source]) -> None:
-        """To the rules that are matched exactly for every event."""
+        """Adds rules that are matched exactly for every event."""
         _add(self.exact, numbers, sources)
 
     def remove_from_levels(self, numbers: Iterable[int]) -> None:
@@ -81,7 +82,7 @@ class RuleIndexes:
 
 
 def matched(index: MatchIndex, batch: EventBatch, snapshot: Snapshot) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of row and rule number that match and are visible."""
+    """The pairs of row and rule number that match, for rules that are visible in the snapshot."""
     found = index.match_many(batch)
     numbers = np.asarray(found.subscription_ids, dtype=np.int64)
     rows = np.repeat(np.arange(batch.size), np.diff(found.offsets))
@@ -91,9 +92,9 @@ def matched(index: MatchIndex, batch: EventBatch, snapshot: Snapshot) -> tuple[N
 
 def _add(index: MatchIndex, numbers: Sequence[int], sources: Sequence[Source]) -> None:
     texts: list[tuple[int, str]] = []
-    tables: dict[int, tuple[RuleTable, list[int]]] = {}
+    tables: dict[int, tuple[PredicateTable, list[int]]] = {}
     for number, source in zip(numbers, sources, strict=True):
-        if isinstance(source, RuleTable):
+        if isinstance(source, PredicateTable):
             tables.setdefault(id(source), (source, []))[1].append(number)
         else:
             texts.append((number, source.text))

@@ -1,6 +1,6 @@
 """The priority determination engine (paper §4.4, Algorithms 4 and 5): event → bins → a signature per vector → filters → levels.
 
-What it costs depends on the number of attributes, vectors and levels, not on the number of rules.
+Its cost depends on the numbers of attributes, vectors and levels, not on the number of rules.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.kernels.signatures import bin_lanes, cells_of, determine
+from ray_pubsub.kernels.priority.signatures import Vectors, bin_lanes, cells_of, determine
 from ray_pubsub.model.event_batch import EventBatch, Layout
 from ray_pubsub.model.values import Kind
-from ray_pubsub.priority.bins import KINDS, FunctionBins, OrderedBins
 from ray_pubsub.priority.cache import CacheLines
-from ray_pubsub.priority.instances import RuleInstances
+from ray_pubsub.priority.instantiation.bins import KINDS, FunctionBins, OrderedBins
+from ray_pubsub.priority.instantiation.instances import RuleInstances
 
 __all__ = ["Determination", "Discretization"]
 
@@ -25,10 +25,10 @@ LARGEST_GRID = 4096
 
 
 class LanePlan(NamedTuple):
-    """How the lanes of a layout of events are binned; worked out once per layout."""
+    """How the lanes of events with one layout are put into bins; computed once per layout."""
 
     track: NDArray[np.int32]
-    """Per lane, column * 4 + kind; -1 if no rule tests the attribute, or the lane is not of plain numbers."""
+    """Per lane, column * KINDS + kind; -1 if no rule tests the attribute, or the lane is not of plain numbers."""
     column: NDArray[np.int32]
     strings: list[tuple[int, int]]
     """Lane and column."""
@@ -41,15 +41,14 @@ class Discretization:
     def __init__(self, names: list[str], columns: list[OrderedBins | FunctionBins]) -> None:
         self.columns = list(columns)
         self._column = {name: number for number, name in enumerate(names)}
-        tracks = KINDS * len(columns)
-        self._base, self._first = np.zeros(tracks, dtype=np.int64), np.zeros(tracks, dtype=np.int64)
+        base, first = np.zeros((2, KINDS * len(columns)), dtype=np.int64)
         parts = []
         filled = 0
         for number, bins in enumerate(columns):
             if isinstance(bins, OrderedBins):
                 place = slice(number * KINDS, (number + 1) * KINDS)
-                self._base[place] = bins.base
-                self._first[place] = bins.first + filled
+                base[place] = bins.base
+                first[place] = bins.first + filled
                 filled += len(bins.edges[0])
                 parts.append(bins.edges)
         kinds = (np.int64, np.float64, np.uint8)
@@ -57,7 +56,9 @@ class Discretization:
             np.concatenate([np.empty(0, kind), *[part[field] for part in parts]]).astype(kind)
             for field, kind in enumerate(kinds)
         )
-        self._grid = _grids(self._first, self._number_counts(columns), *self._edges[:2])
+        counts = self._number_counts(columns)
+        self._tracks = (base, first, counts)
+        self._grid = _grids(first, counts, *self._edges[:2])
         self._plans: dict[Layout, LanePlan] = {}
 
     @staticmethod
@@ -75,8 +76,8 @@ class Discretization:
         plan = self._plan_for(batch)
         found = np.zeros((batch.size, len(self.columns)), dtype=np.uint16)
         cells = batch.cells()
-        arrays = (self._base, self._first, *self._edges, *self._grid)
-        bin_lanes(plan.track, plan.column, cells.offsets, cells.rows, cells.whole, cells.rest, *arrays, found)
+        lanes = (plan.track, plan.column, cells.offsets, cells.rows, cells.whole, cells.rest)
+        bin_lanes(lanes, self._tracks, self._edges, self._grid, found)
         for number, column in plan.strings:
             lane, bins = batch.lanes[number], self.columns[column]
             assert isinstance(bins, OrderedBins)
@@ -118,8 +119,8 @@ class Discretization:
 def _grids(
     first: NDArray[np.int64], count: NDArray[np.int64], whole: NDArray[np.int64], rest: NDArray[np.float64]
 ) -> tuple[NDArray[Any], ...]:
-    """Per track the grid over its edges (kernels/signatures.py): low, scale, start, size; and the grids. A track whose range is no finite
-    number, or none at all, has a grid of one step."""
+    """Per track the grid over its edges (kernels/priority/signatures.py): low, scale, start, size; and the grids. A track without a finite
+    range has a grid of one step."""
     low, scale = np.zeros(len(first)), np.zeros(len(first))
     start, size = np.zeros(len(first), dtype=np.int64), np.ones(len(first), dtype=np.int64)
     grids = [np.empty(0, np.int64)]
@@ -139,7 +140,8 @@ def _grids(
 
 
 class Determination:
-    """All that readers need of the instances at one moment. Only the filters' bits change under it, and a reader checks for that."""
+    """Everything that readers need of the instances at one version. Only the bits of the filters change later, and readers check for
+    that."""
 
     def __init__(self, instances: RuleInstances, discretization: Discretization | None = None) -> None:
         layout = instances.layout
@@ -148,16 +150,16 @@ class Determination:
         self.filters = instances.filters
         vectors = layout.vectors
         sizes = [len(vector.columns) for vector in vectors]
-        self._starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self._columns = np.array([column for vector in vectors for column in vector.columns], dtype=np.int64)
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        columns = np.array([column for vector in vectors for column in vector.columns], dtype=np.int64)
         steps = [vector.steps(place) for vector in vectors for place in range(len(vector.columns))]
         lengths = [len(part) for part in steps]
-        self._tables = (np.cumsum([0, *lengths])[:-1]).astype(np.int64)
-        self._steps = np.concatenate([np.empty(0, np.int64), *steps])
-        self._salts = np.array([vector.salt for vector in vectors], dtype=np.uint64)
-        self._occupied = instances.occupied
+        tables = (np.cumsum([0, *lengths])[:-1]).astype(np.int64)
+        salts = np.array([vector.salt for vector in vectors], dtype=np.uint64)
+        all_steps = np.concatenate([np.empty(0, np.int64), *steps])
+        self._vectors = Vectors(starts, columns, tables, all_steps, salts, instances.occupied)
         self._sure = instances.sure
-        self.has_instances = bool(self._occupied.any())
+        self.has_instances = bool(instances.occupied.any())
 
     def masks(
         self, bins: NDArray[np.uint16], highest_only: bool, epoch: int, cache: CacheLines
@@ -165,27 +167,11 @@ class Determination:
         """Per event the set of levels that may match (bit l is level l + 1), and how many came from the cache."""
         found = np.zeros(len(bins), dtype=np.uint64)
         filters = self.filters
-        hits = determine(
-            bins,
-            self._starts,
-            self._columns,
-            self._tables,
-            self._steps,
-            self._salts,
-            self._occupied,
-            filters.start,
-            filters.size,
-            filters.probes,
-            filters.bits,
-            highest_only,
-            epoch,
-            *cache,
-            found,
-        )
-        return found, hits
+        arrays = (filters.start, filters.size, filters.probes, filters.bits)
+        return found, determine(bins, tuple(self._vectors), arrays, tuple(cache), highest_only, epoch, found)
 
     def sure_levels(self, bins: NDArray[np.uint16], masks: NDArray[np.uint64]) -> NDArray[np.uint8]:
-        """Per event the highest level of which a rule matches every event of its cell: no need to ask further."""
+        """Per event the highest level with a rule that matches every event of its cell, so that no index need be asked."""
         levels = np.zeros(len(bins), dtype=np.uint8)
         rows = np.flatnonzero(masks)
         if self._sure is None or not len(rows):
@@ -205,8 +191,9 @@ class Determination:
         return levels
 
     def cells(self, bins: NDArray[np.uint16], number: int) -> NDArray[np.int64]:
-        """The cell of each event in one vector, negative if no rule of the vector admits one of its values."""
-        chosen = slice(int(self._starts[number]), int(self._starts[number + 1]))
+        """The cell of each event in one vector; negative if no rule of the vector can match it."""
+        starts, columns, tables, steps, *_ = self._vectors
+        chosen = slice(int(starts[number]), int(starts[number + 1]))
         found = np.empty(len(bins), dtype=np.int64)
-        cells_of(bins, self._columns[chosen], self._tables[chosen], self._steps, found)
+        cells_of(bins, columns[chosen], tables[chosen], steps, found)
         return found

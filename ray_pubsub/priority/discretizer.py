@@ -1,22 +1,33 @@
-"""How an attribute's values are put into bins, where the rules' own operands are not to decide.
+"""How an attribute's values are put into bins, where that is not left to the operands of the rules.
 
 Without any of these, an attribute is cut at the operands of its rules, all of them while they fit the budget, else at their quantiles; a
-discrete attribute thus gets a bin per category and one for everything else. Whatever the bins, no rule is ever missed: a rule covers
-every bin that holds a value it admits. Bins that do not end where the rules' intervals end only bring false positives.
+discrete attribute thus gets a bin per category and one for everything else. No choice of bins makes a rule go unnoticed: a rule covers
+every bin that holds a value it admits. Bins that do not end where the rules' intervals end only cause false positives.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ray_pubsub.errors import SettingError
 from ray_pubsub.language.value_set import Cut
+from ray_pubsub.model.arguments import check_whole
 from ray_pubsub.model.values import Kind, ValueProblem, read_value
 
-__all__ = ["MOST_BINS", "Bins", "Categories", "Discretizer", "Function", "Quantiles", "Steps", "given_cuts"]
+__all__ = [
+    "MOST_BINS",
+    "Bins",
+    "Categories",
+    "Discretizer",
+    "Function",
+    "Quantiles",
+    "Steps",
+    "checked_discretizers",
+    "given_cuts",
+]
 
 MOST_BINS = 16_384
 """Bins of one attribute."""
@@ -29,7 +40,7 @@ class Quantiles:
     bins: int = MOST_BINS
 
     def __post_init__(self) -> None:
-        _check_count("Quantiles.bins", self.bins, 1)
+        check_whole("Quantiles.bins", self.bins, 1, MOST_BINS)
 
 
 @dataclass(frozen=True, init=False, slots=True)
@@ -61,7 +72,7 @@ class Steps:
 
 @dataclass(frozen=True, init=False, slots=True)
 class Categories:
-    """A bin for each of these values, and what is none of them in bins of its own between them."""
+    """A bin for each of these values, and bins for the other values between them."""
 
     values: tuple[Any, ...]
 
@@ -87,10 +98,25 @@ class Function:
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise SettingError("Function.function", f"must be callable, not {self.function!r}")
-        _check_count("Function.bins", self.bins, 1)
+        check_whole("Function.bins", self.bins, 1, MOST_BINS)
 
 
 Discretizer = Quantiles | Bins | Steps | Categories | Function
+
+
+def checked_discretizers(discretizers: Any) -> dict[str, Discretizer]:
+    if discretizers is not None and not isinstance(discretizers, Mapping):
+        raise SettingError("discretizers", f"must be a dict of attribute → discretizer, not {discretizers!r}")
+    found = dict(discretizers or {})
+    for attribute, discretizer in found.items():
+        if not isinstance(attribute, str):
+            raise SettingError("discretizers", f"an attribute's name is a str, not {attribute!r}")
+        if not isinstance(discretizer, Discretizer):
+            raise SettingError(
+                "discretizers",
+                f"{attribute!r}: must be Quantiles, Bins, Steps, Categories or Function, not {discretizer!r}",
+            )
+    return found
 
 
 def given_cuts(discretizer: Bins | Categories) -> tuple[Kind, list[Cut]]:
@@ -99,11 +125,6 @@ def given_cuts(discretizer: Bins | Categories) -> tuple[Kind, list[Cut]]:
     kind, plains = _check_values(type(discretizer).__name__, values)
     sides = (0,) if isinstance(discretizer, Bins) else (0, 1)
     return kind, [(0, plain, side) for plain in sorted(set(plains)) for side in sides]
-
-
-def _check_count(setting: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST_BINS:
-        raise SettingError(setting, f"must be a whole number from {least} to {MOST_BINS}, not {value!r}")
 
 
 def _check_values(name: str, values: Any) -> tuple[Kind, list[Any]]:

@@ -1,4 +1,4 @@
-"""Looking behind an answer: which rules and signatures it came from, and how often the filters say too much."""
+"""Explaining an answer: from which rules and signatures it follows, and how often the filters give too high a level."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.select_events import select_events
 from ray_pubsub.priority.cache import NO_LINES
 from ray_pubsub.priority.confirmation import matched
 from ray_pubsub.priority.levels import Levels
 from ray_pubsub.priority.report import Measurement, PriorityExplanation, SignatureAnswer
-from ray_pubsub.priority.selection import select_events
-from ray_pubsub.priority.upkeep import RuleKeeper
+from ray_pubsub.priority.rule_maintenance import RuleKeeper
 
 __all__ = ["exact_levels", "explain_event", "measure_events"]
 
@@ -77,7 +77,7 @@ def explain_event(keeper: RuleKeeper, levels: Levels, batch: EventBatch, level: 
         level=levels.names[level],
         exact=levels.names[exact],
         rules=tuple(book.ids[number] for number in chosen),
-        texts=tuple(book.source(number).text_at(number) for number in chosen),
+        expressions=tuple(book.source(number).text_at(number) for number in chosen),
         signatures=signatures,
         reason=_reason(keeper, levels, level, exact, chosen, signatures),
     )

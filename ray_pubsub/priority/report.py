@@ -22,6 +22,8 @@ class PriorityBatch:
     names: tuple[str, ...]
     event_ids: NDArray[Any]
     errors: list[EventError] = field(default_factory=list)
+    version: int = 0
+    """Of the rules (`PriorityRules.version`) by which they were determined."""
 
     def __len__(self) -> int:
         return len(self.levels)
@@ -75,15 +77,17 @@ class PriorityExplanation:
     """The level of the rules that match."""
     rules: tuple[str | int, ...]
     """The rules of level `exact` that match."""
-    texts: tuple[str, ...]
-    """Their expressions."""
+    expressions: tuple[str, ...]
+    """Of these rules."""
     signatures: tuple[SignatureAnswer, ...]
     """By which signatures the filters said yes."""
     reason: str
 
     def __str__(self) -> str:
         lines = [f"{self.level}: {self.reason}"]
-        lines += [f"  rule {rule!r}: {text}" for rule, text in list(zip(self.rules, self.texts, strict=True))[:10]]
+        lines += [
+            f"  rule {rule!r}: {text}" for rule, text in list(zip(self.rules, self.expressions, strict=True))[:10]
+        ]
         if len(self.rules) > 10:
             lines.append(f"  … and {len(self.rules) - 10:,} more rules")
         lines += [f"  {signature}" for signature in self.signatures]

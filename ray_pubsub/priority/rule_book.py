@@ -1,4 +1,5 @@
-"""Which rules there are: id ↔ number, and each number's level, source and end. A number is given once and never again."""
+"""The catalogue of rules: id ↔ number, and for each number the level, the source and the version that removed it. Numbers are never
+reused."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ __all__ = ["RuleBook"]
 
 
 class RuleBook:
-    """Only the writer changes it. Readers hold `died` and `level_of`, which are replaced when they grow; places once filled only die."""
+    """Only the writer changes it. Readers hold `died` and `level_of`: these arrays are replaced when they must grow, and of a number once
+    given only its entry in `died` changes."""
 
     def __init__(self) -> None:
         self.number_of: dict[str | int, int] = {}
@@ -29,7 +31,7 @@ class RuleBook:
         return len(self.ids)
 
     def add(self, ids: Sequence[str | int], levels: Any, sources: Sequence[Source]) -> tuple[list[int], list[int]]:
-        """Numbers for new rules, and the numbers they replace; of equal ids in one call the last one wins."""
+        """Returns the numbers of the new rules and the numbers they replace; of equal ids in one call the last one wins."""
         first, end = self.count, self.count + len(ids)
         if end > len(self.died):
             room = max(end, 2 * len(self.died))
@@ -37,7 +39,7 @@ class RuleBook:
             self.level_of = np.concatenate([self.level_of, np.zeros(room - len(self.level_of), np.uint8)])
         self.level_of[first:end] = levels
         given = dict(zip(ids, range(first, end), strict=True))
-        if len(given) < len(ids):  # a repeated id stands where it was given last
+        if len(given) < len(ids):  # a repeated id counts at its last position
             given = dict(sorted(given.items(), key=lambda item: item[1]))
         replaced = [self.number_of.pop(identity) for identity in given.keys() & self.number_of.keys()]
         self.ids.extend(ids)
@@ -50,7 +52,7 @@ class RuleBook:
         return added, replaced
 
     def remove(self, ids: Sequence[str | int]) -> list[int]:
-        """The numbers of the ids that there were."""
+        """Removes ids; returns the numbers of those that were there."""
         found = [self.number_of.pop(identity, None) for identity in dict.fromkeys(ids)]
         return [number for number in found if number is not None]
 

@@ -1,10 +1,10 @@
-"""Saved rules: the settings, and every rule's id, level and expression or intervals, in the order of adding. Instances are not saved:
-they follow from the rules."""
+"""Saved rules: the settings, and every rule's id, level and expression or intervals, in the order of adding. Instances are not saved,
+because they can be computed from the rules."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ray_pubsub.errors import SettingError
-from ray_pubsub.index.sealed_file import FileKind, read_whole, seal, unseal, write_whole
+from ray_pubsub.errors import IndexFileError, RayPubSubError, SettingError
+from ray_pubsub.index.bulk.predicate_table import PredicateTable
+from ray_pubsub.index.storage.sealed_file import FileKind, read_whole, seal, unseal, write_whole
 from ray_pubsub.priority.confirmation import Source
 from ray_pubsub.priority.discretizer import Discretizer, described, restored
-from ray_pubsub.priority.rule_table import RuleTable
 from ray_pubsub.settings import Limits
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def dump(rules: PriorityRules) -> bytes:
         "confirm": rules.confirm,
         "false_positive_rate": rules.false_positive_rate,
         "signatures": rules.signatures,
+        "vectors": rules.vectors,
         "cache": rules.cache_entries,
         "limits": asdict(rules.limits),
         "discretizers": {name: described(each) for name, each in rules.discretizers.items()},
@@ -54,9 +55,29 @@ def unpickled(content: bytes, discretizers: Mapping[str, Discretizer]) -> Priori
 
 
 def _restored(name: str, content: bytes, discretizers: Mapping[str, Discretizer]) -> PriorityRules:
-    from ray_pubsub.priority.rules import PriorityRules
-
     header, tables = unseal(RULES, name, content)
+    try:
+        return _of_content(header, tables, discretizers)
+    except RayPubSubError:
+        raise
+    # The checksums fit, so somebody has made this file by other means.
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        pa.ArrowException,
+    ) as error:
+        raise IndexFileError(name, f"is damaged: {type(error).__name__}: {error}") from error
+
+
+def _of_content(
+    header: Mapping[str, Any], tables: Sequence[Any], discretizers: Mapping[str, Discretizer]
+) -> PriorityRules:
+    from ray_pubsub.priority.rules import VECTORS, PriorityRules
+
     used: dict[str, Discretizer] = {}
     for attribute, description in header["discretizers"].items():
         found = discretizers.get(attribute) or restored(description)
@@ -70,6 +91,7 @@ def _restored(name: str, content: bytes, discretizers: Mapping[str, Discretizer]
         confirm=header["confirm"],
         false_positive_rate=header["false_positive_rate"],
         signatures=header["signatures"],
+        vectors=header.get("vectors", VECTORS),  # older files do not say
         cache=header["cache"],
         limits=Limits(**header["limits"]),
         discretizers={**used, **discretizers},
@@ -93,7 +115,7 @@ def _tables(rules: PriorityRules) -> list[Any]:
         run = list(group)
         source = run[0][2]
         numbers = np.array([number for _, number, _ in run], dtype=np.int64)
-        if isinstance(source, RuleTable):
+        if isinstance(source, PredicateTable):
             found.append(_intervals(rules, source, numbers, [identity for identity, _, _ in run]))
             continue
         ids = [identity for identity, _, _ in run]
@@ -111,13 +133,14 @@ def _tables(rules: PriorityRules) -> list[Any]:
 
 
 def _origin(item: tuple[str | int, int, Source]) -> int | None:
-    return id(item[2]) if isinstance(item[2], RuleTable) else None
+    return id(item[2]) if isinstance(item[2], PredicateTable) else None
 
 
-def _intervals(rules: PriorityRules, source: RuleTable, numbers: Any, ids: list[str | int]) -> Any:
+def _intervals(rules: PriorityRules, source: PredicateTable, numbers: Any, ids: list[str | int]) -> Any:
     order = np.argsort(numbers)
     numbers = numbers[order]
     table = source.arrow(numbers)
+    assert table is not None  # else its rules were written out when they were read
     owner = np.searchsorted(numbers, table.column("id").to_numpy())
     level = pa.DictionaryArray.from_arrays(
         pa.array(rules._book.level_of[numbers][owner].astype(np.int32)), pa.array(rules.levels)

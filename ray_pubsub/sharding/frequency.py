@@ -1,12 +1,13 @@
-"""How often each attribute occurs in events: learned batch by batch, the old slowly forgotten.
+"""How often each attribute occurs in events: an exponentially decaying average, learned batch by batch.
 
-A count is halved every `half_life` events. Instead of multiplying every count at every batch, what is new counts for more; the weight of
-a new event grows and is scaled back before it could overflow.
+A count is halved every `half_life` events. Instead of multiplying every count at every batch, newer events get a larger weight; all
+weights are scaled back before they overflow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from math import log
 from typing import Any
 
 from ray_pubsub.errors import SettingError
@@ -14,15 +15,17 @@ from ray_pubsub.model.event_batch import EventBatch
 
 __all__ = ["AttributeFrequencies"]
 
-HALF_LIFE = 1_000_000
+HALF_LIFE = 100_000
+"""Events. Of an attribute that one event in a thousand carries, about a hundred and fifty are remembered: enough to compare it with others,
+and a stream that turns round is known for it after as many events as a server has in seconds."""
 MOST_ATTRIBUTES = 65_536
 HEAVIEST_EVENT = 2.0**200
 RAREST = 1 / 128
-"""What never occurs still takes memory and the time to change it, so its weight is not zero."""
+"""The least cost of a clause: one whose pivot never occurs still takes memory, and time when it changes."""
 
 
 class AttributeFrequencies:
-    """Shares of events that carry an attribute. One thread at a time; merge what several have learned.
+    """The share of events that carry each attribute. Not thread-safe: let each thread learn its own, and merge them.
 
     >>> from ray_pubsub.model.events import read_events
     >>> seen = AttributeFrequencies()
@@ -40,7 +43,7 @@ class AttributeFrequencies:
         self._counts: dict[str, float] = {}
         self._events = 0.0
         self._weight = 1.0
-        """Of one event of now, where an event at the beginning (or at the last scaling back) had the weight 1."""
+        """The weight of an event now, relative to one at the beginning or at the last scaling back."""
 
     def __len__(self) -> int:
         """The number of attributes known."""
@@ -48,7 +51,7 @@ class AttributeFrequencies:
 
     @property
     def events(self) -> float:
-        """How many events, the older ones counted for less, the shares are shares of."""
+        """The number of events observed, older ones counted with less weight: what the shares are relative to."""
         return self._events / self._weight
 
     def observe(self, batch: EventBatch) -> None:
@@ -68,13 +71,12 @@ class AttributeFrequencies:
             self._forget_the_rarest()
 
     def frequency(self, attribute: str) -> float:
-        """The share of events that carry the attribute, from 0 to 1; 0 if none was seen to."""
+        """The share of events that carry the attribute, from 0 to 1; 0 if no event did."""
         count = self._counts.get(attribute)
         return 0.0 if count is None else min(1.0, count / self._events)
 
     def load(self, attribute: str) -> float:
-        """What a clause under this pivot costs, as a share of what one costs that every event visits. As long as no event
-        was seen all cost the same."""
+        """The cost of a clause under this pivot, relative to one that every event visits. All cost the same until events have been seen."""
         return max(RAREST, self.frequency(attribute)) if self._events else 1.0
 
     def frequencies(self) -> dict[str, float]:
@@ -90,8 +92,19 @@ class AttributeFrequencies:
         if len(self._counts) > self.most_attributes:
             self._forget_the_rarest()
 
+    def faded_by(self, later: Iterable[AttributeFrequencies]) -> AttributeFrequencies:
+        """What is left of it after the events that others have seen since."""
+        part = 1.0
+        for other in later:
+            # Of n events hl / ln 2 * (1 - 2 ** (-n / hl)) are remembered, and of what was before them 2 ** (-n / hl).
+            part *= max(0.0, 1 - other.events * log(2) / other.half_life)
+        made = AttributeFrequencies(self.half_life, self.most_attributes)
+        made._events = part * self.events
+        made._counts = {name: part * count / self._weight for name, count in self._counts.items()} if part else {}
+        return made
+
     def state(self) -> dict[str, Any]:
-        """All of it, as what msgpack can write."""
+        """The whole state, as plain data for msgpack."""
         counts = {attribute: count / self._weight for attribute, count in self._counts.items()}
         return {
             "half_life": self.half_life,
@@ -102,7 +115,7 @@ class AttributeFrequencies:
 
     @classmethod
     def of_state(cls, state: Mapping[str, Any]) -> AttributeFrequencies:
-        """What `state` gave."""
+        """Restores what `state` returned."""
         made = cls(state["half_life"], state["most_attributes"])
         made._events = float(state["events"])
         made._counts = {attribute: float(count) for attribute, count in state["counts"].items()}
@@ -115,7 +128,7 @@ class AttributeFrequencies:
             self._counts[attribute] /= scale
 
     def _forget_the_rarest(self) -> None:
-        """A quarter at once, so that it is not done again with the next new name."""
+        """Drops a quarter of the names at once, so that the next new name does not cause it again."""
         kept = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))[
             : max(1, self.most_attributes * 3 // 4)
         ]

@@ -1,7 +1,7 @@
-"""The answers of several shards to one batch, as one answer.
+"""Merges the answers of several shards to one batch.
 
-Every shard answers for all events of the batch. An event's matches stand in the order of the shards as they are given, and within a
-shard in the shard's own order. The answer of a single shard is passed on as it is, without a copy.
+Every shard answers for all events of the batch. An event's matches are in the order in which the shards are given, and within a shard
+in the shard's own order. The answer of a single shard is passed on as it is, without a copy.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ray_pubsub.errors import SettingError
-from ray_pubsub.kernels.merged_matches import drop_repeated, place_matches
+from ray_pubsub.kernels.sharding.merged_matches import drop_repeated, mark_codes, place_matches
 
-__all__ = ["ShardMatches", "chained", "merge_matches", "packed_ids", "unpacked_ids"]
+__all__ = ["ShardMatches", "chained", "merge_matches", "packed_ids", "subscribers_of", "unpacked_ids"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardMatches:
     """Event i matches places[offsets[i]:offsets[i + 1]]: places in the columns of subscriptions, which have an id, a subscriber's code and,
-    where matches may come twice, a number. A subscription stands there once, however many events of the batch match it, or several times.
+    where matches may come twice, a number. A subscription may be there once for all events of the batch that match it, or several times.
     Ids are a numpy column, or an Arrow one of strings (`packed_ids`)."""
 
     offsets: NDArray[np.int64]
@@ -33,7 +33,7 @@ class ShardMatches:
     numbers: NDArray[np.int64] | None = None
 
     def __reduce__(self) -> Any:
-        """As a dataclass's state, only quicker."""
+        """The state that a dataclass would have, but faster."""
         return ShardMatches, (self.offsets, self.places, self.ids, self.subscribers, self.numbers)
 
     def __len__(self) -> int:
@@ -63,25 +63,25 @@ class ShardMatches:
         subscribers: NDArray[np.int32],
         numbers: NDArray[np.int64] | None = None,
     ) -> ShardMatches:
-        """Every match with columns of its own."""
+        """The same with one entry in the columns for every match."""
         return cls(offsets, np.arange(len(subscribers), dtype=np.int32), ids, subscribers, numbers)
 
     @classmethod
     def none(cls, events: int) -> ShardMatches:
-        """No event has a match: what no shard need be asked for."""
+        """The answer without any match, for batches that need not visit any shard."""
         return cls.each(
             np.zeros(events + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64)
         )
 
 
 def merge_matches(shards: Sequence[ShardMatches], events: int, *, repeated: bool = False) -> ShardMatches:
-    """All matches of all shards. `repeated`: while subscriptions move, one may come from two shards; of those the first counts, and all
-    shards must give numbers."""
+    """All matches of all shards. With `repeated`, a subscription that is being moved may be in the answers of two shards: the first one
+    counts, and all shards must give numbers."""
     for part in shards:
         if part.events != events:
             raise SettingError("merge", f"a shard answered for {part.events} events, not for the batch's {events}")
         if repeated and part.numbers is None:
-            raise SettingError("merge", "a shard answered without numbers, so that repetitions cannot be told")
+            raise SettingError("merge", "a shard answered without numbers, so repetitions cannot be recognised")
     if not shards:
         return ShardMatches.none(events)
     if len(shards) == 1:
@@ -103,15 +103,24 @@ def merge_matches(shards: Sequence[ShardMatches], events: int, *, repeated: bool
     return replace(joined, offsets=offsets, places=joined.places[order])
 
 
+def subscribers_of(parts: Sequence[ShardMatches]) -> NDArray[np.int32]:
+    """The codes of the subscribers that occur, each once, ascending."""
+    most = max((int(part.subscribers.max()) for part in parts if len(part.subscribers)), default=-1)
+    used = np.zeros(most + 1, np.bool_)
+    for part in parts:
+        mark_codes(part.subscribers, used)
+    return np.flatnonzero(used).astype(np.int32)
+
+
 def chained(batches: Sequence[ShardMatches]) -> ShardMatches:
-    """The matches of batches that followed one another, as of one batch."""
+    """The matches of consecutive batches, as those of one batch."""
     ends = np.cumsum([0, *(int(batch.offsets[-1]) for batch in batches)])
     offsets = [batch.offsets[1:] + end for batch, end in zip(batches, ends.tolist(), strict=False)]
     return replace(_joined(batches), offsets=np.concatenate([np.zeros(1, np.int64), *offsets]))
 
 
 def _joined(parts: Sequence[ShardMatches]) -> ShardMatches:
-    """Their subscriptions one after the other, and their matches so too; the offsets mean nothing."""
+    """Their subscriptions and their matches, concatenated; the offsets are not valid."""
     before = np.cumsum([0, *(len(part.subscribers) for part in parts)]).tolist()
     places = [part.places.astype(np.int32) + np.int32(first) for part, first in zip(parts, before, strict=False)]
     numbers = [part.numbers for part in parts if part.numbers is not None]
@@ -125,17 +134,17 @@ def _joined(parts: Sequence[ShardMatches]) -> ShardMatches:
 
 
 def packed_ids(ids: NDArray[Any]) -> Any:
-    """The same ids as a column that crosses processes as bytes: strings as Arrow's, so that nothing is done for each of them."""
+    """The same ids in a form that crosses processes as bytes, without work for each id: strings become an Arrow column."""
     if ids.dtype != object:
         return ids
     try:
         return pa.array(ids, pa.large_string())
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return ids  # ids of str and int beside each other have no Arrow type
+        return ids  # a mixture of str and int has no Arrow type
 
 
 def unpacked_ids(ids: Any) -> NDArray[Any]:
-    """As a numpy column of ints or of Python's objects."""
+    """The ids as a numpy column of ints or of Python objects."""
     if isinstance(ids, np.ndarray):
         return ids
     unpacked: NDArray[Any] = ids.to_numpy(zero_copy_only=False)

@@ -2,10 +2,10 @@
 
 OpIndex (section 4.1) puts a clause under its pivot, the attribute that must be present and occurs least often in events. The pivots of all
 clauses of a disjunctive form are a route; this module finds one that is as good or better without multiplying out. A set of attributes
-that meets every clause of `A and B` meets every clause of A, or every clause of B: had it missed one of each, it would miss the two
-together. So the cheapest route of a conjunction is that of its cheapest member, and the route of a disjunction is all its members' routes
-together. That takes time linear in the expression, however large its normal form would be, so that what is kept as a conjunction of
-disjunctions needs no case of its own.
+that meets every clause of `A and B` meets every clause of A, or every clause of B: if it missed a clause of each, it would miss their
+product. So the cheapest route of a conjunction is that of its cheapest member, and the route of a disjunction is all its members' routes
+together. That takes time linear in the size of the expression, however large its normal form would be, so expressions that are kept as a
+conjunction of disjunctions need no special case.
 
 What must be present depends on the shape of an expression alone: constants can only make a clause impossible. So a route is found
 once per shape; and any route is right at any time, whatever frequencies it was chosen by.
@@ -22,13 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.language.shapes import Expression, Shape
-from ray_pubsub.language.tree import And, Comparison, Constant, IsNull, Not, Or, Tree, leaves
+from ray_pubsub.language.terms import attributes_of_leaf, needed_by_name
+from ray_pubsub.language.tree import And, Comparison, Constant, Holds, IsNull, Not, Or, Tree, leaves
 from ray_pubsub.sharding.frequency import AttributeFrequencies
 
 __all__ = ["ANYWHERE", "NEVER", "UNIVERSAL", "IntervalRows", "PivotChooser", "PivotColumn", "Route"]
 
 ANYWHERE = ""
-"""Instead of a pivot, where there is none. No attribute has this name."""
+"""Stands for a pivot where there is none. No attribute has this name."""
 MOST_SHAPES = 4096
 
 
@@ -41,8 +42,8 @@ class Route(NamedTuple):
 
     @property
     def home(self) -> str:
-        """The pivot that decides where the subscription lives: the most frequent one. Its shard is then asked about the fewest events that
-        it would not have been asked about anyway."""
+        """The pivot that decides on which shard the subscription is: the most frequent one, so that the fewest events visit its shard
+        only because of this subscription."""
         return self.attributes[0] if self.attributes else ANYWHERE
 
 
@@ -51,7 +52,7 @@ NEVER = Route(())
 
 
 class IntervalRows(Protocol):
-    """Subscriptions as rows of intervals: number i has the rows offsets[i]:offsets[i + 1] (index/predicate_table.py)."""
+    """Subscriptions as rows of intervals: number i has the rows offsets[i]:offsets[i + 1] (index/bulk/predicate_table.py)."""
 
     offsets: NDArray[np.int64]
     attribute: NDArray[np.int64]
@@ -67,19 +68,15 @@ class PivotColumn:
 
     @classmethod
     def of(cls, routes: Sequence[Route]) -> PivotColumn:
-        """From a route per subscription."""
+        """Built from one route per subscription."""
         codes = {route: code for code, route in enumerate(dict.fromkeys(routes))}
         return cls(np.fromiter(map(codes.__getitem__, routes), np.int32, count=len(routes)), list(codes))
-
-    def homes(self) -> list[str]:
-        """The pivot of each code."""
-        return [route.home for route in self.routes]
 
 
 @dataclass(slots=True, eq=False)
 class PivotChooser:
-    """Chooses routes by the frequencies as they were when it was made or refreshed, and by what the subscriptions so far use. One
-    thread at a time.
+    """Chooses routes by the attribute frequencies given when it was created or refreshed, and by the attributes of the subscriptions so
+    far. Not thread-safe.
 
     >>> from ray_pubsub.language.shapes import ShapeCache
     >>> from ray_pubsub.settings import Limits
@@ -92,20 +89,20 @@ class PivotChooser:
 
     frequency: Mapping[str, float] = field(default_factory=dict)
     uses: Counter[str] = field(default_factory=Counter)
-    """How many predicates of the subscriptions routed so far an attribute has."""
+    """Attribute → the number of predicates on it in the subscriptions routed so far."""
     _by_shape: dict[Shape, tuple[Route, tuple[str, ...]]] = field(default_factory=dict)
 
     def refresh(self, frequencies: AttributeFrequencies) -> None:
-        """From now on, these frequencies decide. Routes given before stay what they are: whoever has one keeps it."""
+        """Uses these frequencies from now on. Routes that were given before stay valid."""
         self.frequency = frequencies.frequencies()
         self._by_shape = {}
 
     def route(self, expression: Expression) -> Route:
-        """The route of a parsed expression: a look-up, if its shape was seen before."""
+        """The route of a parsed expression; looked up if its shape was seen before."""
         known = self._by_shape.get(expression.shape)
         if known is None:
             tree = expression.shape.template
-            names = tuple(leaf.attribute for leaf in leaves(tree) if not isinstance(leaf, Constant))
+            names = tuple(name for leaf in leaves(tree) for name in sorted(attributes_of_leaf(leaf)))
             known = (self.route_of_tree(tree), names)
             if expression.shape.readers:  # without constants, the shape may be this one expression's own
                 if len(self._by_shape) >= MOST_SHAPES:
@@ -120,13 +117,13 @@ class PivotChooser:
         found = self._needed(tree, False)
         if found is None:
             return UNIVERSAL
-        return Route(tuple(sorted(found, key=self._rarity, reverse=True)))
+        return Route(tuple(sorted(found, key=self.rarity, reverse=True)))
 
     def routes_of_rows(self, rows: IntervalRows) -> PivotColumn:
         """The routes of a table of intervals, in columns: each subscription is one clause that needs all its attributes."""
         uses = np.bincount(rows.attribute, minlength=len(rows.attributes))
         self.uses.update({name: int(count) for name, count in zip(rows.attributes, uses, strict=True) if count})
-        order = sorted(range(len(rows.attributes)), key=lambda code: self._rarity(rows.attributes[code]))
+        order = sorted(range(len(rows.attributes)), key=lambda code: self.rarity(rows.attributes[code]))
         routes = [Route((rows.attributes[code],)) for code in order]
         count = len(rows.offsets) - 1
         if not count:
@@ -135,12 +132,12 @@ class PivotChooser:
         rank[order] = np.arange(len(order), dtype=np.int32)
         return PivotColumn(np.minimum.reduceat(rank[rows.attribute], rows.offsets[:-1]), routes)
 
-    def _rarity(self, attribute: str) -> tuple[float, int, str]:
+    def rarity(self, attribute: str) -> tuple[float, int, str]:
         """Orders attributes, the best pivot first: rare in events, then rare in subscriptions, then by name."""
         return self.frequency.get(attribute, 0.0), self.uses[attribute], attribute
 
     def _needed(self, tree: Tree, negated: bool) -> frozenset[str] | None:
-        """Attributes of which one must be present for the tree (or its negation) to be true; None if there are none such."""
+        """Attributes of which at least one must be present for the tree (or its negation) to be true; None if no such set exists."""
         match tree:
             case Not(child):
                 return self._needed(child, not negated)
@@ -152,15 +149,22 @@ class PivotChooser:
             case Constant(answer):
                 return None if answer is not None and answer != negated else frozenset()
             case IsNull(attribute, already):
-                return frozenset([attribute]) if already != negated else None
+                return self._one_of(needed_by_name(attribute)) if already != negated else None
+            case Holds(_, attributes):
+                return self._one_of(frozenset().union(*map(needed_by_name, attributes)))
             case Comparison(_, _, operand) if operand.kind is None:
                 return frozenset()  # a comparison with null is never true, nor is its negation
             case _:
-                return frozenset([tree.attribute])
+                return self._one_of(needed_by_name(tree.attribute))
+
+    def _one_of(self, needed: frozenset[str]) -> frozenset[str] | None:
+        """The best pivot of attributes that must all be present; None if there are none."""
+        return frozenset([min(needed, key=self.rarity)]) if needed else None
 
     def _cost(self, attributes: frozenset[str]) -> tuple[float, int, list[tuple[float, int, str]]]:
-        """How many events carry one of these, at most; then the fewest attributes, then the order of pivots."""
-        ranks = sorted(map(self._rarity, attributes), reverse=True)
+        """Orders routes: by the largest share of events that can carry one of these, then by the number of attributes, then by the
+        pivots."""
+        ranks = sorted(map(self.rarity, attributes), reverse=True)
         return sum(rank[0] for rank in ranks), len(ranks), ranks
 
 

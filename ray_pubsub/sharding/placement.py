@@ -1,11 +1,12 @@
-"""Where a new subscription goes: pivot → shards. Pure decisions, the same in every process that makes them in the same order.
+"""Which shard a new subscription goes to: pivot → shards. Pure decisions: the same calls give the same answers in every process.
 
-The subscriptions of one pivot live together, so that few events visit a shard in vain; a new pivot goes to the shard with the least to
-do. A pivot that has more than its share is split: from then on its new subscriptions go to all shards, by a hash of their ids. Dense data
-is one pivot for everything; there the first few hundred stay together and all others are spread, so no move is needed to be even.
+The subscriptions of one pivot are kept together, so that few events visit a shard without a match; a new pivot goes to the shard with
+the least load. A pivot that has more than its share is split: from then on its new subscriptions go to all shards, by a hash of their
+ids. Dense data has one pivot for everything: there the first few hundred stay together and all others are spread, so that no move is
+needed later.
 
 What a subscription costs its shard is how often its pivot occurs in events (frequency.py). A subscription stays where it was put: the
-registry knows where that is. So the state to keep is small: which pivots are split, and how. All else is counted anew (`recount`).
+registry knows where that is. So the saved state is small: which pivots are split, and how. Everything else is counted again (`recount`).
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["PARTS", "Placement", "part_of", "parts_of"]
 
 PARTS = 256
-"""Parts of a pivot: the smallest amounts of its subscriptions that are placed or moved."""
+"""A pivot is divided into this many parts, which are placed and moved as wholes."""
 SPLIT_FROM = 256
-"""Subscriptions of a pivot below which it is never split."""
+"""A pivot with fewer subscriptions is never split."""
 SHARE = 0.25
-"""Of the mean load of a shard: a pivot with more than that is split."""
+"""A pivot with more than this share of the mean load of a shard is split."""
 MOST_SHARDS = 1024
 
 
@@ -54,7 +55,7 @@ def parts_of(ids: Sequence[str | int] | NDArray[Any]) -> NDArray[np.uint8]:
 
 @dataclass(slots=True, eq=False)
 class PivotState:
-    """What is known of a pivot: what one of its subscriptions costs, how many each shard has, and if it is split each part's shard."""
+    """A pivot: the cost of one of its subscriptions, how many of them each shard has and, if it is split, the shard of each part."""
 
     load: float
     counts: dict[int, int] = field(default_factory=dict)
@@ -66,7 +67,7 @@ class PivotState:
 
 
 class Placement:
-    """Decides for one registry. One thread at a time.
+    """Decides for one registry. Not thread-safe.
 
     >>> placement = Placement(2)
     >>> [placement.place(Route((pivot,)), "s1") for pivot in ("price", "model", "price")]
@@ -78,7 +79,7 @@ class Placement:
             raise SettingError("shards", f"must be a whole number from 1 to {MOST_SHARDS}, not {shards!r}")
         self.shards = shards
         self.version = 0
-        """Grows when `state` is worth saving: a pivot was split or moved."""
+        """Incremented when `state` should be saved: a pivot was split or moved."""
         self._frequencies = frequencies or AttributeFrequencies()
         self._pivots: dict[str, PivotState] = {}
         self._loads = [0.0] * shards
@@ -86,7 +87,7 @@ class Placement:
 
     @property
     def loads(self) -> list[float]:
-        """Per shard, its subscriptions times how often their pivots occur."""
+        """Per shard, the sum over its subscriptions of how often their pivots occur."""
         return list(self._loads)
 
     @property
@@ -100,7 +101,7 @@ class Placement:
         return state is not None and state.table is not None
 
     def place(self, route: Route, id: str | int) -> int:
-        """The shard of one more subscription; it is counted there."""
+        """Chooses the shard of one more subscription, and counts it there."""
         state = self._state(route.home)
         self._split_if_hot(state, 1, sum(self._loads) + state.load)
         shard = self._home(state) if state.table is None else state.table[part_of(id)]
@@ -108,11 +109,11 @@ class Placement:
         return shard
 
     def place_many(self, pivots: PivotColumn, ids: Sequence[str | int] | NDArray[Any]) -> NDArray[np.int32]:
-        """The shards of many, in columns; those with the most under one pivot are placed first, which leaves the loads the most even."""
+        """Chooses the shards of many subscriptions, in columns. The largest pivots are placed first, which gives the most even loads."""
         amounts = np.bincount(pivots.code, minlength=len(pivots.routes))
         states = {int(code): self._state(pivots.routes[code].home) for code in np.flatnonzero(amounts)}
         total = sum(self._loads) + sum(state.load * int(amounts[code]) for code, state in states.items())
-        # Per pivot either one shard for all, or a table: codes that share a table of one entry are looked up like the others.
+        # Per pivot one shard for all its subscriptions, or a table by part; a table of one entry stands for the former.
         tables = np.zeros((len(pivots.routes), 1), dtype=np.int32)
         parts: NDArray[np.uint8] | None = None
         split: list[int] = []
@@ -136,11 +137,11 @@ class Placement:
         return shards
 
     def put(self, route: Route, shard: int, count: int = 1) -> None:
-        """So many more of this route are on the shard, for whatever reason."""
+        """Counts this number of further subscriptions of the route on the shard."""
         self._count(self._state(route.home), shard, count)
 
     def remove(self, route: Route, shard: int, count: int = 1) -> None:
-        """So many of the shard's subscriptions of this route are gone."""
+        """Subtracts this number of subscriptions of the route from the shard."""
         state = self._pivots.get(route.home)
         if not count:
             return
@@ -153,7 +154,7 @@ class Placement:
             del self._pivots[route.home]
 
     def recount(self, counts: Iterable[tuple[int, Route, int]]) -> None:
-        """Counts anew what there is: shard, route and number of subscriptions, as the registry has them."""
+        """Replaces all counts: shard, route and number of subscriptions, as the registry has them."""
         self._pivots = {name: state for name, state in self._pivots.items() if state.table is not None}
         for state in self._pivots.values():
             state.counts = {}
@@ -162,7 +163,7 @@ class Placement:
             self._count(self._state(route.home), shard, count)
 
     def reweigh(self, frequencies: AttributeFrequencies) -> None:
-        """From now on, these frequencies decide."""
+        """Uses these frequencies from now on."""
         self._frequencies = frequencies
         self._loads = [0.0] * self.shards
         for pivot, state in self._pivots.items():
@@ -171,7 +172,7 @@ class Placement:
                 self._loads[shard] += state.load * count
 
     def apply(self, moves: Iterable[Move]) -> None:
-        """What `plan_rebalance` advised was done: the moved parts' new subscriptions go where the old ones are."""
+        """Records moves that were carried out: new subscriptions of the moved parts go to the same shards."""
         for move in moves:
             state = self._state(move.pivot)
             if not move.parts:
@@ -189,13 +190,13 @@ class Placement:
             self.version += 1
 
     def state(self) -> dict[str, Any]:
-        """What cannot be counted from the subscriptions, as what msgpack can write."""
+        """The state that cannot be counted from the subscriptions, as plain data for msgpack."""
         split = {pivot: state.table for pivot, state in self._pivots.items() if state.table is not None}
         return {"version": self.version, "shards": self.shards, "split": split}
 
     @classmethod
     def of_state(cls, state: Mapping[str, Any], frequencies: AttributeFrequencies | None = None) -> Placement:
-        """What `state` gave. The subscriptions that there are must be counted then (`recount`)."""
+        """Restores what `state` returned. The subscriptions must then be counted with `recount`."""
         made = cls(state["shards"], frequencies)
         made.version = state["version"]
         for pivot, table in state["split"].items():
@@ -212,7 +213,7 @@ class Placement:
         return state
 
     def _home(self, state: PivotState) -> int:
-        """The shard of a whole pivot: where most of it is, or if it is new where the least is to do."""
+        """The shard of a whole pivot: where most of it is or, for a new one, the shard with the least load."""
         if state.counts:
             return max(state.counts, key=lambda shard: (state.counts[shard], -shard))
         return self._idlest()[0]
@@ -239,5 +240,5 @@ class Placement:
         else:
             del state.counts[shard]
         self._sizes[shard] += more
-        # A shard without subscriptions has no load, whatever rounding has left.
+        # A shard without subscriptions has no load; this removes rounding errors.
         self._loads[shard] = self._loads[shard] + more * state.load if self._sizes[shard] else 0.0

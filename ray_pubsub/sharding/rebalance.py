@@ -1,4 +1,4 @@
-"""Which parts of pivots to move to another shard, so that none has much more to do than the others. Few moves, found purely."""
+"""Which parts of pivots to move to another shard, so that the loads become even with few moves. Pure decisions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """All subscriptions of these parts of the pivot (no parts named: of the whole pivot) go from one shard to another."""
+    """Moves all subscriptions of these parts of the pivot from one shard to another; no parts stand for the whole pivot."""
 
     pivot: str
     parts: tuple[int, ...]
@@ -42,9 +42,9 @@ def plan_rebalance(
 ) -> list[Move]:
     """Moves after which the largest load is at most `factor` times the mean, or as near to it as whole parts allow.
 
-    Each move takes from the fullest shard to the emptiest what one has too much or the other too little, whichever is less: a
-    whole pivot of about that size if there is one, for pivots are better left together; else parts of a large one. So every move makes one
-    of the two even, nearly, and about as many moves are needed as there are shards, unless all pivots are small.
+    Each move takes from the fullest shard to the emptiest the smaller of what the one has too much and the other too little: a whole
+    pivot of about that size if there is one, because pivots are better kept together, else parts of a large one. So every move brings one
+    of the two shards close to the mean, and about as many moves are needed as there are shards, unless all pivots are small.
     """
     if not factor >= 1:
         raise SettingError("factor", f"must be at least 1, not {factor!r}")
@@ -59,7 +59,7 @@ def plan_rebalance(
             break
         chosen = fullest.choose(min(fullest.load - mean, mean - emptiest.load), fullest.load - emptiest.load)
         if chosen is None:
-            break  # whatever could be moved would make the target as full as the source is
+            break  # any move would make the target as full as the source
         pivot, parts = chosen
         whole = len(parts) == len(fullest.pivots[pivot])
         taken = fullest.take(pivot, parts)
@@ -84,7 +84,7 @@ def _held(groups: Iterable[Group], shards: int, frequencies: AttributeFrequencie
 
 @dataclass(slots=True, eq=False)
 class Held:
-    """What one shard has, as the plan goes on."""
+    """The content of one shard while the plan is made."""
 
     load: float = 0.0
     pivots: dict[str, dict[int, int]] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Held:
     cost: dict[str, float] = field(default_factory=dict)
     """Per pivot, the load of one subscription."""
     weights: list[tuple[float, str]] = field(default_factory=list)
-    """The pivots in the order of their loads: the one that fits best is found by bisection."""
+    """The pivots in the order of their loads, so that the best fit is found by bisection."""
 
     def put(self, pivot: str, parts: dict[int, int], cost: float) -> None:
         self._forget(pivot)
@@ -113,7 +113,7 @@ class Held:
         return taken
 
     def choose(self, wanted: float, gap: float) -> tuple[str, list[int]] | None:
-        """A pivot and its parts that weigh about what is wanted, and less than the gap; None if there are none."""
+        """A pivot and its parts whose load is about `wanted` and less than the gap; None if there are none."""
         slack = min(1.1 * wanted, gap * (1 - 1e-9))  # a little too much in one move is better than a second one
         place = bisect_right(self.weights, (slack, LAST))
         best, heaviest = (self.weights[place - 1] if place else None), self.weights[-1]
@@ -130,7 +130,7 @@ class Held:
                 return pivot, taken
         if best is not None:
             return best[1], list(self.pivots[best[1]])
-        # Nothing fits. The smallest part that still makes things better, if there is one.
+        # Nothing fits: take the smallest part that still improves the balance, if there is one.
         single = [
             (self.cost[pivot] * count, pivot, part)
             for pivot, parts in self.pivots.items()

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ray_pubsub.errors import SettingError
-from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.sharding.pivots import Route
 
 __all__ = ["ShardRoutes"]
 
 MOST_LAYOUTS, LONGEST_LAYOUT = 1024, 256
-"""What is remembered: batches of few attributes, of which the same come again and again."""
+"""How many answers are cached: batches of few attributes repeat."""
 
 
 class ShardRoutes:
-    """Per shard, how many subscriptions have which pivots. One writer at a time; readers may ask meanwhile.
+    """Per shard, how many subscriptions have which pivots. One writer at a time; readers need not wait for it.
 
     >>> routes = ShardRoutes(2)
     >>> routes.add(0, Route(("price",)))
@@ -31,12 +30,12 @@ class ShardRoutes:
         self._counts: list[dict[str, int]] = [{} for _ in range(shards)]
         self._universal = [0] * shards
         self._masks: dict[str, int] = {}
-        """Pivot → a bit per shard that has it. What readers use, together with the two below."""
+        """Pivot → a bit per shard that has it. Readers use this and the next two."""
         self._universal_mask = 0
         self._known: dict[tuple[str, ...], tuple[int, ...]] = {}
 
     def add(self, shard: int, route: Route, count: int = 1) -> None:
-        """So many subscriptions of this route are on the shard now. To be said before they are asked for there."""
+        """Counts this number of subscriptions of the route on the shard. Call it before they can match there."""
         if count < 1:
             return
         if route.universal:
@@ -51,7 +50,7 @@ class ShardRoutes:
                 self._known = {}
 
     def remove(self, shard: int, route: Route, count: int = 1) -> None:
-        """So many of this route are no longer there; the same route they were added with."""
+        """Subtracts this number of subscriptions of the route, which must be the route they were added with."""
         counts = self._counts[shard]
         for attribute in route.attributes:
             if counts.get(attribute, 0) < count:
@@ -70,7 +69,7 @@ class ShardRoutes:
                 self._drop(shard, attribute)
 
     def clear(self, shard: int) -> None:
-        """The shard is empty, until it is filled anew."""
+        """Forgets the content of a shard, which is then added again."""
         counts, self._counts[shard] = self._counts[shard], {}
         for attribute in counts:
             self._drop(shard, attribute)
@@ -85,13 +84,9 @@ class ShardRoutes:
         """How many universal subscriptions a shard has."""
         return self._universal[shard]
 
-    def visited_by(self, batch: EventBatch) -> tuple[int, ...]:
-        """The shards that may have a match for an event of the batch, ascending."""
-        return self.visited([lane.attribute for lane in batch.lanes if len(lane)])
-
     def visited(self, attributes: Iterable[str]) -> tuple[int, ...]:
         """The shards that may have a match for events that carry these attributes, ascending."""
-        known = self._known  # taken before the masks: what is remembered in it is no older than it is
+        known = self._known  # read before the masks, so that no cached answer is older than the cache it is in
         key = tuple(attributes)
         found = known.get(key)
         if found is None:

@@ -1,5 +1,47 @@
 """The papers' workloads, generated: the same numbers on every machine."""
 
+from ray_pubsub.workloads.generated import GeneratedRules, Setting, generate, settings
+from ray_pubsub.workloads.priority_rules import (
+    LEVELS,
+    RULE_ATTRIBUTES,
+    RULE_STEPS,
+    PriorityRuleSet,
+    priority_events,
+    priority_rules,
+)
+from ray_pubsub.workloads.ranges import Ranges, dexin, gem, generate_ranges, rein
+from ray_pubsub.workloads.segments import Segments, segments
+from ray_pubsub.workloads.sparse_tests import SparseTests, generate_sparse, keywords, products
 from ray_pubsub.workloads.standard import Workload, dense, partial, sparse
+from ray_pubsub.workloads.written import Written, forms, prefixes
 
-__all__ = ["Workload", "dense", "partial", "sparse"]
+__all__ = [
+    "LEVELS",
+    "RULE_ATTRIBUTES",
+    "RULE_STEPS",
+    "GeneratedRules",
+    "PriorityRuleSet",
+    "Ranges",
+    "Segments",
+    "Setting",
+    "SparseTests",
+    "Workload",
+    "Written",
+    "dense",
+    "dexin",
+    "forms",
+    "gem",
+    "generate",
+    "generate_ranges",
+    "generate_sparse",
+    "keywords",
+    "partial",
+    "prefixes",
+    "priority_events",
+    "priority_rules",
+    "products",
+    "rein",
+    "segments",
+    "settings",
+    "sparse",
+]

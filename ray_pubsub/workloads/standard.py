@@ -10,7 +10,7 @@ Values of W1 and W2 are the papers' [0, 1] in millionths, as integers. A smaller
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,11 @@ class Workload:
     event_offsets: NDArray[np.int64]
     event_attribute: NDArray[np.int32]
     event_value: NDArray[np.int32]
-    matches_of_a_million: int
+    matches_of_a_million: int | None = None
     """All matches of these events with the million, to check a run against."""
+    low_closed: NDArray[np.bool_] | None = None
+    """Whether each bound belongs to its interval; None: all do."""
+    high_closed: NDArray[np.bool_] | None = None
 
     @property
     def subscriptions(self) -> int:
@@ -55,7 +58,33 @@ class Workload:
 
         ids = np.repeat(np.arange(self.subscriptions), np.diff(self.offsets))
         attribute = pa.DictionaryArray.from_arrays(pa.array(self.attribute), pa.array(self.names()))
-        return pa.table({"id": ids, "attribute": attribute, "low": self.low, "high": self.high})
+        columns = {"id": ids, "attribute": attribute, "low": self.low, "high": self.high}
+        if self.low_closed is not None:
+            columns |= {"low_closed": self.low_closed, "high_closed": self.high_closed}
+        return pa.table(columns)
+
+    def closed(self) -> Workload:
+        """The same with closed bounds only: values are whole numbers, so an open bound is the closed one next to it."""
+        if self.low_closed is None or self.high_closed is None:
+            return self
+        low, high = self.low + ~self.low_closed, self.high - ~self.high_closed
+        return replace(self, low=low.astype(np.int32), high=high.astype(np.int32), low_closed=None, high_closed=None)
+
+    def matches(self) -> list[NDArray[np.int64]]:
+        """Per event the subscriptions that match, by comparing every test: slow, and plain enough to be trusted."""
+        plain = self.closed()
+        owner = np.repeat(np.arange(self.subscriptions), np.diff(self.offsets))
+        found = []
+        for number in range(self.events):
+            cells = slice(int(self.event_offsets[number]), int(self.event_offsets[number + 1]))
+            values = np.full(self.attributes, np.iinfo(np.int32).min, np.int32)
+            values[self.event_attribute[cells]] = self.event_value[cells]
+            value = values[self.attribute]
+            fails = (value < plain.low) | (value > plain.high)
+            holds = np.ones(self.subscriptions, bool)
+            holds[owner[fails]] = False
+            found.append(np.flatnonzero(holds))
+        return found
 
     def event_dicts(self) -> list[dict[str, int]]:
         names, events = self.names(), []

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ray_pubsub
-from actors.cluster import Joined
+from actors.cluster.joining import Joined
 
 if TYPE_CHECKING:
-    from actors.server import Server
+    from actors.client.server import Server
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from typing import Any
 
 JOINING = """
 import dataclasses, json, sys
-from actors.cluster import join
+from actors.cluster.joining import join
 from ray_pubsub.errors import ClusterError
 address, start = json.loads(sys.argv[1])
 try:
@@ -24,7 +24,7 @@ except ClusterError as error:
 
 REFUSED = """
 import json, sys
-from actors.cluster import join
+from actors.cluster.joining import join
 from ray_pubsub.errors import ClusterError
 answers = []
 for address, start in json.loads(sys.argv[1]):
@@ -55,7 +55,7 @@ def begin(program: str, *arguments: Any, folder: Path, **environment: str | None
 def finish(*processes: subprocess.Popen[str]) -> list[dict[str, Any]]:
     """What each printed: a JSON object on a line of its own, beside what Ray may say. All have ended when this returns or raises."""
     try:
-        told = [process.communicate(timeout=120) for process in processes]
+        told = [process.communicate(timeout=300) for process in processes]
     finally:
         for process in processes:
             if process.poll() is None:

@@ -1,4 +1,4 @@
-"""A server that was stopped or closed, here or elsewhere: whoever goes on using it is told so, at once."""
+"""A server that was stopped or closed, here or elsewhere: a later use raises an error that says so, at once."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from joining_programs import begin, finish
 
 import ray_pubsub
-from actors.cluster import Joined
-from actors.server import Server
+from actors.client.server import Server
+from actors.cluster.joining import Joined
 from ray_pubsub.errors import ServerClosedError, UnavailableError
+from tests.cluster.joining_programs import begin, finish
 
 TABLE = pa.table({"id": [1], "subscriber": ["a"], "expression": ["x = 1"]})
 USES: dict[str, Callable[[Server], Any]] = {
@@ -25,11 +25,17 @@ USES: dict[str, Callable[[Server], Any]] = {
     "subscription": lambda server: server.subscription("a"),
     "subscriptions": lambda server: server.subscriptions("a"),
     "prioritize": lambda server: server.prioritize("r", "high", "x = 1"),
+    "prioritize_many": lambda server: server.prioritize_many(["r"], ["high"], ["x = 1"]),
     "unprioritize": lambda server: server.unprioritize("r"),
     "rules": lambda server: server.rules(),
+    "subscribers": lambda server: server.subscribers(),
+    "remove_subscriber": lambda server: server.remove_subscriber("a"),
+    "backup": lambda server: server.backup("never-made"),
     "publish": lambda server: server.publish([{"x": 1}]),
     "publish of a table": lambda server: server.publish(pa.table({"x": range(1000)})),
     "publish_async": lambda server: asyncio.run(server.publish_async([{"x": 1}])),
+    "publish_json": lambda server: server.publish_json(b'{"x": 1}'),
+    "publish_json_async": lambda server: asyncio.run(server.publish_json_async(b'{"x": 1}')),
     "publish_stream": lambda server: server.publish_stream([[{"x": 1}]]),
     "poll": lambda server: server.poll("a"),
     "poll_async": lambda server: asyncio.run(server.poll_async("a")),
@@ -50,7 +56,7 @@ USES: dict[str, Callable[[Server], Any]] = {
     "a handle": lambda server: server.coordinator.publish.remote([{"x": 1}]),
 }
 ENDING = {"stop", "close"}
-PROPERTIES = {"address", "coordinator"}
+PROPERTIES = {"address", "coordinator", "ends_with_program"}
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +134,7 @@ def attempt(use):
 with ray_pubsub.start(1, name="own", address="local") as server:
     beside = ray_pubsub.connect("own")
     server.subscribe("a", "x = 1", id="s")
-    result = server.publish([{"x": 1}] * 100)
+    result = server.publish([{"x": 1}] * 5000)  # names of many matches are asked for when they are looked at
 attempt(lambda: server.publish({"x": 1}))
 attempt(lambda: server.publish([{"x": 1}] * 100))
 attempt(lambda: beside.publish({"x": 1}))

@@ -6,24 +6,26 @@ import asyncio
 import threading
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import ray_pubsub
-from actors.cluster import Joined
-from actors.delivery_message import DeliveryMessage
-from actors.mailbox_host import MOST_WAITING
-from actors.offset_consuming import OffsetConsumer
-from actors.server import Server
-from ray_pubsub.errors import SettingError
+from actors.client.offset_consuming import OffsetConsumer
+from actors.client.server import Server
+from actors.cluster.joining import Joined
+from actors.mailboxes.delivery import Delivery
+from actors.mailboxes.host import MOST_POLLS
+from ray_pubsub.errors import SettingError, UnknownSubscriberWarning
 
 
 def filled(server: Server, name: str, count: int) -> None:
-    """A subscriber of this name with so many deliveries, numbered from 0."""
+    """A subscriber of this name with `count` deliveries, numbered from 0."""
     server.subscribe(name, f"{name}.x >= 0", id=f"{name}-1")
     server.publish([{f"{name}.x": number, "id": f"{name}-{number}"} for number in range(count)], event_id="id")
 
 
-def numbers(deliveries: list[DeliveryMessage]) -> list[int]:
+def numbers(deliveries: list[Delivery]) -> list[int]:
     return [int(delivery.event_id.rpartition("-")[2]) for delivery in deliveries]
 
 
@@ -87,7 +89,7 @@ def test_what_is_not_settled_in_time_comes_again(server: Server) -> None:
 
 def test_a_poll_waits_for_the_next_delivery(server: Server) -> None:
     server.subscribe("waiting", "waiting.x = 1", id="waiting-1")
-    found: list[DeliveryMessage] = []
+    found: list[Delivery] = []
     consumer = threading.Thread(target=lambda: found.extend(server.poll("waiting", wait=60)))
     consumer.start()
     server.publish({"waiting.x": 1})
@@ -126,7 +128,7 @@ async def test_polling_with_asyncio(server: Server) -> None:
 
 
 async def test_more_may_wait_than_there_are_places(server: Server) -> None:
-    names = [f"crowd-{number}" for number in range(MOST_WAITING + 12)]
+    names = [f"crowd-{number}" for number in range(MOST_POLLS + 12)]
     for name in names:
         server.subscribe(name, "crowd.x = 1", id=name)
     waiting = [asyncio.create_task(server.poll_async(name, wait=60)) for name in names]
@@ -135,25 +137,20 @@ async def test_more_may_wait_than_there_are_places(server: Server) -> None:
     assert [[each.subscription_id for each in own] for own in found] == [[name] for name in names]
 
 
-@pytest.mark.parametrize("overflow", ["drop-lowest", "dead-letter"])
-def test_a_full_mailbox_makes_room_as_it_was_told(cluster: Joined, overflow: str) -> None:
-    settings = {"capacity": 3, "overflow": overflow}
-    with ray_pubsub.start(1, name=f"full-{overflow}", mailbox=settings, levels=("low", "high")) as server:
+def test_a_full_mailbox_makes_room_by_its_setting(cluster: Joined) -> None:
+    """Other settings are tests of the mailboxes alone."""
+    settings: ray_pubsub.MailboxOptions = {"capacity": 3, "overflow": "dead-letter"}
+    with ray_pubsub.start(1, name="full", mailbox=settings, levels=("low", "high")) as server:
         server.prioritize("urgent", "high", "urgent >= 1")
         filled(server, "full", 0)
         server.subscribe("beside", "full.x = 0", id="beside-1")
         events = [{"full.x": number, "urgent": int(number in (0, 4)), "id": f"full-{number}"} for number in range(6)]
         outcomes = [server.publish(event, event_id="id").deliveries for event in events]
-        waiting = numbers(server.poll("full"))
-        lost = [each.dropped for each in outcomes], [each.dead for each in outcomes]
-        if overflow == "dead-letter":
-            assert (waiting, lost[1]) == ([0, 1, 2], [0, 0, 0, 1, 1, 1])
-            dead = server.dead_letters("full")
-            assert sorted(each.event_id for each in dead) == ["full-3", "full-4", "full-5"]
-            assert {each.reason for each in dead} == {"overflow"}
-        else:
-            assert lost == ([0, 0, 0, 1, 1, 1], [0] * 6)
-            assert waiting == [0, 4, 5]
+        assert numbers(server.poll("full")) == [0, 1, 2]
+        assert [each.dead for each in outcomes] == [0, 0, 0, 1, 1, 1]
+        dead = server.dead_letters("full")
+        assert sorted(each.event_id for each in dead) == ["full-3", "full-4", "full-5"]
+        assert {each.reason for each in dead} == {"overflow"}
         assert len(server.poll("beside")) == 1, "who has room is not concerned"
 
 
@@ -233,7 +230,7 @@ def test_bad_arguments_are_told_before_anything_is_sent(server: Server) -> None:
         lambda: server.publish({"x": 1}, event_id=["x"]),  # type: ignore[arg-type]
         lambda: asyncio.run(server.publish_async({"x": 1}, event_id=["x"])),  # type: ignore[arg-type]
         lambda: server.publish({"x": 1}, deliver="no"),  # type: ignore[arg-type]
-        lambda: server.publish({"x": 1}, request=5),  # type: ignore[arg-type]
+        lambda: server.publish({"x": 1}, idempotency_key=5),  # type: ignore[arg-type]
         lambda: server.publish({"x": 1}, timeout=-1),
         lambda: server.publish_stream([], event_id=5),  # type: ignore[arg-type]
         lambda: server.subscribe("", "x = 1"),
@@ -243,3 +240,35 @@ def test_bad_arguments_are_told_before_anything_is_sent(server: Server) -> None:
     ):
         with pytest.raises(SettingError):
             call()
+
+
+def test_a_removed_subscriber_leaves_nothing(server: Server) -> None:
+    filled(server, "leaving", 3)
+    server.subscribe("leaving", "leaving.y = 1", id="leaving-2")
+    mailboxes = server.stats(hot=0).mailboxes
+    assert mailboxes is not None
+    assert server.remove_subscriber("leaving") == 2
+    assert list(server.subscriptions("leaving")) == [] and server.poll("leaving") == []
+    after = server.stats(hot=0).mailboxes
+    assert after is not None and after.mailboxes == mailboxes.mailboxes - 1
+    assert server.remove_subscriber("leaving") == 0
+    filled(server, "leaving", 1)
+    assert server.poll("leaving") == []  # the event's id was published before
+    server.publish({"leaving.x": 1})
+    assert len(server.poll("leaving")) == 1
+
+
+def test_one_bad_event_harms_no_other(server: Server) -> None:
+    server.subscribe("careful", "careful.x >= 0", id="careful-1")
+    bad = {"careful.x": 2, "when": np.datetime64("20000-01-01")}
+    result = server.publish([{"careful.x": 1, "note": pd.NA}, bad, {"careful.x": 3, "na\ud800me": 1}, {"careful.x": 4}])
+    assert [error.position for error in result.errors] == [1, 2]
+    events = [each.event for each in server.poll("careful")]
+    assert events == [{"careful.x": 1, "note": None}, {"careful.x": 4}]
+
+
+def test_a_name_that_nobody_has_subscribed_as_is_reported_once(server: Server) -> None:
+    server.subscribe("misspelt-ann", "misspelt.x = 1", id="misspelt-1")
+    with pytest.warns(UnknownSubscriberWarning, match="nobody has subscribed as 'misspelt-anne'.*'misspelt-ann'"):
+        assert server.poll("misspelt-anne") == []
+    assert server.poll("misspelt-anne") == server.poll("misspelt-ann") == []  # a warning would be an error here

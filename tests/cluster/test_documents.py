@@ -1,25 +1,11 @@
-"""The server's examples in README run, one after the other, as a reader would paste them."""
+"""The server's examples in the documents run, one after the other, as a reader would paste them."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-from joining_programs import begin
-
-ROOT = Path(__file__).parents[2]
-
-
-def blocks() -> list[tuple[str, str]]:
-    """Those that the tests of the house leave out because they need a cluster."""
-    text = (ROOT / "README.md").read_text()
-    found = []
-    for block in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        if block[1].startswith("import ray_pubsub") and re.search(r"ray_pubsub\.(start|connect)\(", block[1]):
-            line = text.count("\n", 0, block.start()) + 2
-            found.append((f"README.md:{line}", "\n" * (line - 1) + block[1]))
-    return found
-
+from tests.cluster.joining_programs import begin
+from tests.documents import blocks, needs_a_cluster
 
 IN_TURN = """
 import json, sys
@@ -35,9 +21,9 @@ except ray_pubsub.errors.UnknownServerError as error:
 
 def test_they_do_what_they_say(tmp_path: Path) -> None:
     """In a process of their own: they start a cluster."""
-    listed = blocks()
-    assert len(listed) == 3
-    program = begin(IN_TURN, *listed, folder=tmp_path, RAY_ADDRESS=None)
+    listed = [(place, code) for place, code in blocks() if needs_a_cluster(code)]
+    assert len(listed) >= 3
+    program = begin(IN_TURN, *listed, folder=tmp_path, RAY_ADDRESS=None, RAY_PUBSUB_RUNTIME_DIR=str(tmp_path / "notes"))
     said, complaints = program.communicate(timeout=300)
     assert program.returncode == 0, complaints
     for part in (

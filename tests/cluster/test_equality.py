@@ -1,4 +1,4 @@
-"""A server gives what one index and one set of rules give, whoever changes it from wherever meanwhile."""
+"""A server gives what one index and one set of rules give, while several processes change it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from joining_programs import begin, finish
-from random_clients import LEVELS, Client, event, interval_table
 
 import ray_pubsub
-from actors.server import Server
+from actors.client.server import Server
+from tests.cluster.joining_programs import begin, finish
+from tests.cluster.random_clients import LEVELS, Client, event, interval_table
 
 STEPS = 25
 ENGINES = ("auto", "dexin", "gem", "rein", "opindex", "scan")
@@ -89,7 +89,7 @@ def test_the_server_prioritizes_as_one_set_of_rules_does(
 def test_what_is_kept_is_what_was_acknowledged(server: Server, clients: list[Client]) -> None:
     for client in clients:
         kept = list(server.subscriptions(client.name, page=7))
-        assert {each.id: each.text for each in kept if each.kind == "text"} == client.texts
+        assert {each.id: each.expression for each in kept if each.kind == "text"} == client.texts
         assert {each.id for each in kept if each.kind == "intervals"} == set(client.tables)
         assert [each.number for each in kept] == sorted(each.number for each in kept)
     mine = {identity: rule for client in clients for identity, rule in client.rules.items()}

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import socket
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from joining_programs import JOINING, REFUSED, begin, finish, joining
 
-from actors.cluster import Joined, join
+from actors.cluster.joining import Joined, join
 from ray_pubsub.errors import ClusterError
+from tests.cluster.joining_programs import JOINING, REFUSED, begin, finish, joining
 
 
 def test_a_connection_that_exists_is_used_and_left_alone(cluster: Joined) -> None:
@@ -72,28 +73,37 @@ def test_what_ray_start_recorded_is_found_and_the_token_is_sent(cluster: Joined,
     assert joined["address"] == cluster.address
 
 
-def test_a_cluster_that_nobody_named_is_told(cluster: Joined, tmp_path: Path) -> None:
+def test_a_cluster_that_nobody_named_is_reported(cluster: Joined, tmp_path: Path) -> None:
     """On the terminal, in one line; one that was asked for is not."""
     (tmp_path / "ray").mkdir()
     (tmp_path / "ray" / "ray_current_cluster").write_text(cluster.address)
     found = {"RAY_TMPDIR": str(tmp_path), "RAY_ADDRESS": None, "RAY_AUTH_MODE": None}
     programs = [
-        begin(JOINING, None, True, folder=tmp_path, **found),
         begin(JOINING, None, False, folder=tmp_path, **found),
         begin(JOINING, "auto", True, folder=tmp_path, **found),
         begin(JOINING, None, True, folder=tmp_path),
     ]
-    told = [program.communicate(timeout=120)[1] for program in programs]
-    assert [text.count("\n") for text in told] == [1, 1, 0, 0]
-    assert cluster.address in told[0] and "outlives this program, until stop()" in told[0]
-    assert 'address="local"' in told[0]
-    assert cluster.address in told[1] and "outlives" not in told[1]
+    reported = [program.communicate(timeout=120)[1] for program in programs]
+    assert [text.count("\n") for text in reported] == [1, 0, 0]
+    assert cluster.address in reported[0]
+
+
+def test_no_server_is_started_on_a_cluster_that_nobody_named(cluster: Joined, tmp_path: Path) -> None:
+    """Another program's cluster runs on this machine, and is left alone."""
+    with tempfile.TemporaryDirectory(
+        prefix="rp", dir="/tmp", ignore_cleanup_errors=True
+    ) as short:  # for the paths of sockets
+        (Path(short) / "ray").mkdir()
+        (Path(short) / "ray" / "ray_current_cluster").write_text(cluster.address)
+        joined = joining(None, start=True, folder=tmp_path, RAY_TMPDIR=short, RAY_ADDRESS=None)
+    assert joined["started"] and joined["address"] != cluster.address, joined
 
 
 def test_workers_import_what_is_installed_wherever_a_program_starts(cluster: Joined, tmp_path: Path) -> None:
     program = """
 import json
-from actors.cluster import join
+import tempfile
+from actors.cluster.joining import join
 joined = join(start=False)
 import ray
 
@@ -110,7 +120,7 @@ joined.leave()
 def test_the_token_is_asked_for(cluster: Joined, tmp_path: Path) -> None:
     """Three processes at once: without a token, with a wrong one, and in token mode without one (where Ray itself would abort)."""
     home = str(tmp_path)
-    attempts = {
+    attempts: dict[str, dict[str, str | None]] = {
         "wants a token and got none": {"RAY_AUTH_MODE": None, "RAY_AUTH_TOKEN": None},
         "does not accept the token": {"RAY_AUTH_TOKEN": "0" * 64},
         "there is no token": {"RAY_AUTH_TOKEN": None},
@@ -126,9 +136,9 @@ def test_the_token_is_asked_for(cluster: Joined, tmp_path: Path) -> None:
 
 LOCAL = """
 import dataclasses, json
-from actors import ray_internals
-from actors.cluster import join
-from actors.cluster_probe import probe
+from actors.cluster import ray_internals
+from actors.cluster.joining import join
+from actors.cluster.probe import probe
 from ray_pubsub.errors import ClusterError
 
 joined = join("local", start=True)

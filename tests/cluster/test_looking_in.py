@@ -13,17 +13,17 @@ import pyarrow as pa
 import pytest
 
 import ray_pubsub
-from actors.cluster import Joined
-from actors.server import Server
+from actors.client.server import Server
+from actors.cluster.joining import Joined
 
 
 @pytest.fixture(scope="module")
 def seen(cluster: Joined, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Two coordinators, so that mailboxes are in a process of their own; an engine with a cache."""
     folder = tmp_path_factory.mktemp("seen")
-    mailbox = {"deadlines": {"critical": 600.0}}
+    mailbox: ray_pubsub.MailboxOptions = {"deadlines": {"critical": 600.0}}
     with ray_pubsub.start(
-        2, folder, "seen", coordinators=2, engine="dexin", cache=16, mailbox=mailbox, lease=1.0
+        2, folder, "seen", coordinators=2, engine="dexin", options={"cache": 16}, mailbox=mailbox, lease=1.0
     ) as server:
         ids = range(4000)
         table = {
@@ -132,5 +132,5 @@ def test_logs_name_who_and_which(seen: Server, cluster: Joined) -> None:
         rf"\[seen shard 0\] .* loaded shard=0 epoch=(\d+) version=\d+ lineage={lineage[1]}", "\n".join(lines)
     )
     assert sorted(epochs) == ["1", "2"]
-    assert any(re.search(r"\[seen coordinator \d\] .* retried request=\w+ retries=\d+", line) for line in lines)
+    assert any(re.search(r"\[seen coordinator \d\] .* retried idempotency_key=\w+ retries=\d+", line) for line in lines)
     assert any(re.search(r"\[seen coordinator 1\] .* attached coordinator=1 epoch=1", line) for line in lines)

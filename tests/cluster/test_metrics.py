@@ -8,9 +8,9 @@ import urllib.request
 
 import pytest
 
-from actors.cluster import Joined
-from actors.metrics import COUNTERS, GAUGES, HISTOGRAMS
-from actors.server import Server
+from actors.client.server import Server
+from actors.cluster.joining import Joined
+from actors.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS
 
 NEEDED = ("opencensus", "opentelemetry.exporter.prometheus", "prometheus_client", "aiohttp_cors", "pydantic")
 LONGEST = 150.0

@@ -1,8 +1,11 @@
-"""Publishing: whatever events come as, by whichever way, once each; bad ones are told by position and harm no other."""
+"""Publishing: events in every form and by every way, once each; bad ones are reported by position and do not affect the others."""
 
 from __future__ import annotations
 
+import asyncio
 import datetime
+import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +13,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from joining_programs import begin, finish
 
-from actors.server import Server
+from actors.client.server import Server
 from ray_pubsub.errors import EventError, SettingError, TableError
+from tests.cluster.joining_programs import begin, finish
 
 EVENTS = [{"pub.kind": "form", "pub.x": 1}, {"pub.kind": "form", "pub.x": 7}]
 
@@ -50,6 +53,32 @@ def test_events_come_in_any_form(subscribed: Server, form: str) -> None:
     subscribed.ack(delivery)
 
 
+@pytest.mark.parametrize("form", ["bytes", "str", "list", "one document", "async"])
+def test_events_come_as_json(subscribed: Server, form: str) -> None:
+    events = forms()["nested"]
+    lines = [json.dumps(event) for event in events]
+    given = {
+        "bytes": "\n".join(lines).encode(),
+        "str": "\n".join(lines),
+        "list": [line.encode() for line in lines],
+        "one document": json.dumps(events[0], indent=2),
+        "async": lines,
+    }[form]
+    result = asyncio.run(subscribed.publish_json_async(given)) if form == "async" else subscribed.publish_json(given)
+    assert (result[0], len(result), result.errors) == (["form-1"], 1, [])
+    (delivery,) = subscribed.poll("forms")
+    assert delivery.event == events[0]
+    subscribed.ack(delivery)
+
+
+def test_many_json_events_go_in_portions_and_bad_ones_are_found_by_their_position(subscribed: Server) -> None:
+    lines = [json.dumps({"pub.kind": "form", "pub.x": number % 10}) for number in range(10_000)]
+    lines[9_000] = "{"
+    result = subscribed.publish_json("\n".join(lines), deliver=False)
+    assert (len(result), [error.position for error in result.errors]) == (5_000 - 1, [9_000])
+    assert (result[8_999], result[9_001]) == ([], ["form-1"])
+
+
 @pytest.mark.parametrize("form", forms())
 def test_an_actor_is_called_directly_with_events_or_a_reference_to_them(subscribed: Server, form: str) -> None:
     import ray
@@ -67,7 +96,7 @@ def test_an_actor_is_called_directly_with_one_event(subscribed: Server) -> None:
     import ray
 
     for event in (EVENTS[0], ray.put(EVENTS[0])):
-        call = subscribed.coordinator.publish.remote(event, request="a name, not a number")
+        call = subscribed.coordinator.publish.remote(event, idempotency_key="a name, not a number")
         result = ray.get(call, timeout=60)
         assert (result[0], list(result.subscribers)) == (["form-1"], ["forms"])
     assert len(polled(subscribed, "forms")) == 1  # the same name, so the same publication
@@ -83,7 +112,7 @@ def test_a_result_is_read_as_a_table(subscribed: Server) -> None:
 
 
 def test_ids_of_str_and_int_side_by_side(server: Server) -> None:
-    ids = ["mix", "1", 1, -5, 2**63 - 1]
+    ids: list[str | int] = ["mix", "1", 1, -5, 2**63 - 1]
     for identity in ids:
         server.subscribe("mixed", "mixed.x = 1", id=identity)
     result = server.publish([{"mixed.x": 1}, {"mixed.x": 2}], deliver=False)
@@ -150,8 +179,8 @@ def test_an_id_means_one_event_within_the_window(server: Server) -> None:
 
 def test_a_publication_is_repeated_under_its_name(server: Server) -> None:
     server.subscribe("named", "named.x = 1", id="named-1")
-    for request in ("first", "second", "first"):
-        server.publish([{"named.x": 1}, {"named.x": 1}], request=request)
+    for key in ("first", "second", "first"):
+        server.publish([{"named.x": 1}, {"named.x": 1}], idempotency_key=key)
     ids = [each.event_id for each in server.poll("named")]
     assert len(ids) == len(set(ids)) == 4
 
@@ -165,6 +194,36 @@ async def test_publishing_with_asyncio(subscribed: Server) -> None:
         await subscribed.publish_async(5)
 
 
+def test_terms_and_lists(server: Server) -> None:
+    """Shards are found by the attributes that terms depend on, and sockets carry lists."""
+    texts = {
+        "rich-1": "list_contains(rich.tags, 'a') and lower(rich.name) = 'x'",
+        "rich-2": "exists(rich.items, n > 1) or rich.a + rich.b = 5",
+        "rich-3": "rich.at > now() - interval '1 hour'",
+    }
+    for identity, text in texts.items():
+        server.subscribe("rich", text, id=identity)
+    events: list[dict[str, Any]] = [
+        {"rich.tags": ["a", 1, None], "rich.name": "X"},
+        {"rich": {"tags": [], "name": "x", "items": [{"n": 1}, {"n": 2}]}},
+        {"rich.a": 2, "rich.b": 3},
+        {"rich.at": datetime.datetime.now(datetime.UTC)},
+        {"rich.at": datetime.datetime(2020, 1, 1), "rich.tags": "a", "rich.name": "x"},
+    ]
+    wanted = [["rich-1"], ["rich-2"], ["rich-2"], ["rich-3"], []]
+    before = time.time_ns() // 1000
+    result = server.publish(events, deliver=False)
+    assert [list(found) for found in result.matches()] == wanted
+    assert result.moment == result.matches().moment
+    assert result.moment is not None and before <= result.moment <= time.time_ns() // 1000
+    assert "(now() - rich.at is" in str(server.explain(events[3], "rich-3"))
+    table = pa.table({"rich.tags": [["b"], ["a"]], "rich.name": ["x", "X"]})
+    assert [list(found) for found in server.publish(table).matches()] == [[], ["rich-1"]]
+    assert [each.event for each in server.poll("rich")] == [{"rich.tags": ["a"], "rich.name": "X"}]
+    for identity in texts:
+        server.unsubscribe(identity)
+
+
 def test_bad_events_are_told_by_position(server: Server) -> None:
     server.subscribe("bad", "bad.x = 1", id="bad-1")
     good = {"bad.x": 1}
@@ -172,22 +231,22 @@ def test_bad_events_are_told_by_position(server: Server) -> None:
     inner = deep
     for _ in range(2000):
         inner["k"] = inner = {}
-    bad = [5, None, {"bad.x": [1]}, {1: 1}, {"bad.x": 2**70}, {"s": "\ud800"}, {"bad.x": object()}, deep]
+    bad = [5, None, {"bad.x": b"1"}, {1: 1}, {"bad.x": 2**70}, {"s": "\ud800"}, {"bad.x": object()}, deep]
     events = [each for pair in zip([good] * len(bad), bad, strict=True) for each in pair]
     result = server.publish(events)
     assert [error.position for error in result.errors] == list(range(1, 2 * len(bad), 2))
     assert result.counts().tolist() == [1, 0] * len(bad)
     assert result.deliveries.delivered == len(bad)
     assert result.errors[1].position == 3 and "NoneType" in str(result.errors[1])
-    portions = server.publish([good] * 9000 + [{"bad.x": [1]}] + [good], deliver=False)
+    portions = server.publish([good] * 9000 + [{"bad.x": b"1"}] + [good], deliver=False)
     assert [error.position for error in portions.errors] == [9000]
     assert len(portions) == 9001
     frame = pd.DataFrame({"bad.x": [1, 1, 1], "other": ["a", "\ud800", 5]})
     result = server.publish(frame)
     assert ([error.position for error in result.errors], result.counts().tolist()) == ([1], [1, 0, 1])
-    with_lists = server.publish(pa.table({"bad.x": [1, 1], "list": [[1], None]}))
-    assert [error.position for error in with_lists.errors] == [0]
-    assert with_lists.counts().tolist() == [0, 1]
+    with_bytes = server.publish(pa.table({"bad.x": [1, 1], "bytes": [b"1", None]}))
+    assert [error.position for error in with_bytes.errors] == [0]
+    assert with_bytes.counts().tolist() == [0, 1]
     missing = server.publish([good, {"bad.x": 1, "key": "k"}], event_id="key", deliver=False)
     assert ([error.position for error in missing.errors], missing.counts().tolist()) == ([0], [0, 1])
 
@@ -204,7 +263,13 @@ def test_what_else_is_refused(server: Server) -> None:
     assert len(server.publish(pd.Series([1, 2])).errors) == 2
     with pytest.raises(TableError):
         server.publish(pd.DataFrame([[1, 2]], columns=["x", "x"]))
-    for arguments in ({"timeout": "x"}, {"timeout": 0}, {"timeout": -1.0}, {"request": 5}, {"request": "\ud800"}):
+    for arguments in (
+        {"timeout": "x"},
+        {"timeout": 0},
+        {"timeout": -1.0},
+        {"idempotency_key": 5},
+        {"idempotency_key": "\ud800"},
+    ):
         with pytest.raises(SettingError):
             server.publish({"x": 1}, **arguments)  # type: ignore[arg-type]
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from joining_programs import begin, finish
 
 import ray_pubsub
-from actors.cluster import Joined
-from actors.server import Server
+from actors.client.server import Server
+from actors.cluster.joining import Joined
+from actors.cluster.server_notes import read_notes
 from ray_pubsub.errors import ServerReleaseError, SettingError, StoreError, UnknownServerError
+from tests.cluster.joining_programs import begin, finish
 
 
 @pytest.fixture(scope="module")
@@ -135,10 +136,10 @@ def interval_table() -> Any:
 
 
 def test_another_protocol_is_told_and_harms_nobody(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.protocol.PROTOCOL", 0)
+    monkeypatch.setattr("actors.transport.protocol.PROTOCOL", 0)
     for join in (ray_pubsub.connect, lambda name: ray_pubsub.start(name=name)):
         with pytest.raises(
-            ServerReleaseError, match=r"the server 'shared' runs ray-pubsub .* use the same on both sides"
+            ServerReleaseError, match=r"the server 'shared' runs ray-pubsub .* (install|stop the server)"
         ):
             join("shared")
     assert len(server.publish({"protocol.x": 1})) == 0
@@ -161,7 +162,6 @@ def test_no_server_of_that_name(server: Server) -> None:
         {"coordinators": 0},
         {"data_dir": 5},
         {"data_dir": "a\0b"},
-        {"nonsense": 1},
         {"engine": "fast"},
         {"options": 5},
         {"options": {"cache": 1}},
@@ -174,7 +174,7 @@ def test_no_server_of_that_name(server: Server) -> None:
         {"mailbox": {"levels": ["a"]}},
         {"mailbox": {"capacity": 0}},
         {"mailbox": {"overflow": "explode"}},
-        {"in_flight": 0},
+        {"max_in_flight": 0},
         {"patience": -1},
         {"timeout": float("nan")},
         {"lease": "long"},
@@ -208,3 +208,27 @@ def test_numbers_of_all_processes(server: Server) -> None:
     assert sum(each["events"] for each in after.shards) - sum(each["events"] for each in before.shards) >= 10
     assert len({each["pid"] for each in [after.registry, *after.shards, *after.coordinators]}) == 4
     assert "Server('shared'" in repr(server)
+
+
+FINDING = """
+import json, sys
+import ray_pubsub
+(folder,) = json.loads(sys.argv[1])
+by_name, by_data = ray_pubsub.connect("noted"), ray_pubsub.connect(data_dir=folder)
+print(json.dumps({"addresses": [by_name.address, by_data.address], "name": by_data.name, "metrics": by_data.stats().metrics}))
+"""
+
+
+def test_a_server_is_found_by_its_name_or_its_data_folder(cluster: Joined, tmp_path: Path) -> None:
+    """Without an address, whatever other clusters run on the machine; a server that was stopped is not."""
+    with ray_pubsub.start(1, tmp_path, "noted") as server:
+        (found,) = finish(begin(FINDING, str(tmp_path), folder=tmp_path, RAY_ADDRESS=None))
+        assert found["addresses"] == [server.address] * 2 and found["name"] == "noted"
+        assert all(url.startswith("http://127.0.0.1:") and url.endswith("/metrics") for url in found["metrics"])
+        assert "metrics for Prometheus: " in str(server.stats())
+        assert [note.data_dir for note in read_notes("noted")] == [str(tmp_path)]
+    assert read_notes("noted") == []
+    with pytest.raises(
+        ray_pubsub.errors.ClusterError, match="no server of this user runs on this machine with its data in"
+    ):
+        ray_pubsub.connect(data_dir=tmp_path)

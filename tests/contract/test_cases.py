@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from ray_pubsub import MatchIndex
-from ray_pubsub.index.engine_choice import ENGINES
+from ray_pubsub.engines.registry import engine_names
 
 HERE = Path(__file__).parent
 CASES = [
@@ -26,7 +26,7 @@ CROWDS = {"alone": 0, "sparse": 1_100, "dense": 1_300}
 
 every_engine = pytest.mark.parametrize(
     ("engine", "crowd"),
-    [(engine, crowd) for engine in ENGINES for crowd in CROWDS if engine != "scan" or crowd == "alone"],
+    [(engine, crowd) for engine in engine_names() for crowd in CROWDS if engine != "scan" or crowd == "alone"],
 )
 every_case = pytest.mark.parametrize("number", range(len(CASES)), ids=[case["name"] for case in CASES])
 

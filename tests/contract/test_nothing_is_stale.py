@@ -13,10 +13,11 @@ from typing import NamedTuple
 import pytest
 
 from ray_pubsub import MatchIndex
-from ray_pubsub.index.engine_choice import ENGINES
+from ray_pubsub.engines.registry import engine_names
 from ray_pubsub.model.events import read_events
+from tests.inside_of_index import segmented
 
-INDEXED = [engine for engine in ENGINES if engine != "scan"]
+INDEXED = [engine for engine in engine_names() if engine != "scan"]
 
 
 def text(turns: random.Random) -> str:
@@ -49,7 +50,7 @@ def take(change: str, index: MatchIndex, other: MatchIndex, ids: list[str | int]
     if change == "remove":
         index.remove_many(ids)
     elif change == "merge":
-        index._books.engine.upkeep.merge_all()
+        segmented(index).maintenance.merge_all()
     else:
         (other if change == "add to the other" else index).add_many(ids, texts, atomic=True)
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 import ray_pubsub
+from docs.draw_pictures import changed
+from tests.documents import DOCUMENTS, ROOT, blocks, needs_a_cluster
+from tests.house.source_tree import check_rule
 
-ROOT = Path(__file__).parents[2]
-DOCUMENTS = [path for path in (ROOT / "README.md", ROOT / "ARCHITECTURE.md") if path.exists()]
 MODULES = [
     ray_pubsub.__name__,
     *(module.name for module in pkgutil.walk_packages(ray_pubsub.__path__, f"{ray_pubsub.__name__}.")),
@@ -23,21 +24,8 @@ MODULES = [
 WITH_EXAMPLES = [name for name in MODULES if ">>> " in inspect.getsource(importlib.import_module(name))]
 
 
-def blocks() -> list[tuple[str, str]]:
-    """The Python blocks that a reader could paste: those that import the library themselves."""
-    found = []
-    for path in DOCUMENTS:
-        text = path.read_text()
-        for block in re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-            on_a_cluster = re.search(r"ray_pubsub\.(start|connect)\(", block[1])  # tests/cluster/test_documents.py
-            if block[1].startswith("import ray_pubsub") and not on_a_cluster:
-                line = text.count("\n", 0, block.start()) + 2
-                # Line numbers in a traceback are those of the document.
-                found.append((f"{path.name}:{line}", "\n" * (line - 1) + block[1]))
-    return found
-
-
-BLOCKS = blocks()
+BLOCKS = [(place, code) for place, code in blocks() if not needs_a_cluster(code)]
+"""Those that need one are run by tests/cluster/test_documents.py."""
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
@@ -60,4 +48,54 @@ def test_documents(place: str, code: str, tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_links_between_files_lead_somewhere(path: Path) -> None:
     targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", path.read_text())
-    assert [target for target in targets if not (ROOT / target).exists()] == []
+    assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+NAMED = re.compile(r"`([\w./]+\.(?:py|lark|toml))`")
+BELOW = re.compile(r"^Paths are below `([\w/]+/)`", re.MULTILINE)
+
+
+def missing_files(text: str) -> list[str]:
+    """The files that a document names and that do not exist. A section may say where its paths begin."""
+    missing = []
+    for section in re.split(r"^(?=## )", text, flags=re.MULTILINE):
+        below = BELOW.search(section)
+        for name in NAMED.findall(section):
+            places = [ROOT / name, *([ROOT / below[1] / name] if below else [])]
+            if not any(place.is_file() for place in places):
+                missing.append(name)
+    return missing
+
+
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_files_that_a_document_names_exist(name: str) -> None:
+    check_rule(
+        missing_files((ROOT / name).read_text()),
+        rule=f"{name} names files by their paths: from the root of the tree, or from where the section says",
+        instead="follow the file to its new name, or describe what has taken its place",
+    )
+
+
+def test_missing_files_are_found() -> None:
+    text = "`Makefile.py`\n## One\n\nPaths are below `tests/house/`.\n`test_docs.py` `nothing.py`\n## Two\n`test_docs.py`\n"
+    assert missing_files(text) == ["Makefile.py", "nothing.py", "test_docs.py"]
+
+
+def test_the_architecture_begins_with_a_drawing_and_a_glossary() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    assert text.index("```") < text.index("## Words") < text.index("## One subscription")
+    words = text[text.index("## Words") : text.index("## Where is")]
+    assert 20 <= words.count("\n| ") - 1 <= 30
+
+
+def test_pictures_are_as_the_library_draws_them() -> None:
+    check_rule(
+        list(changed()),
+        rule="docs/pictures/ holds what docs/draw_pictures.py draws",
+        instead="run: python -m docs.draw_pictures",
+    )
+
+
+def test_every_page_is_in_the_site() -> None:
+    listed = set(re.findall(r"(\w[\w-]*\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    assert listed >= {path.name for path in (ROOT / "docs").glob("*.md")}

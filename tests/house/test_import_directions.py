@@ -1,146 +1,236 @@
-"""Who may import whom (STYLE.md): the right imports the left only, and nothing below the actors knows Ray or Spark."""
+"""Which package may import which: in the library the right imports the left only, and the actors' packages have a table."""
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.house.source_tree import check_rule, imports, is_in, module_of, report, shown, sources
 
-# errors ← settings, model ← language ← columns ← engines(+kernels) ← index ← priority ← sharding
-LAYERS = ["errors", "settings", "model", "language", "columns", "engines", "index", "priority", "sharding"]
-# Outside the line: what each of these may import. What waits to be delivered need not know what it is.
-BESIDE = {"delivery": {"errors", "settings"}}
-# Kernels are an island: arrays in, arrays out. What has no behaviour is allowed: annotations.
+# Each imports only itself, what stands before it, and kernels.
+LAYERS = [
+    "errors",
+    "failpoints",
+    "settings",
+    "model",
+    "language",
+    "columns",
+    "engines",
+    "index",
+    "priority",
+    "sharding",
+    "warming",
+    "importers",
+]
+# Kernels have arrays for input and output. What else they may import has no behaviour: annotations and NamedTuple.
 KERNELS_MAY_IMPORT = {
-    *{"__future__", "collections", "typing", "llvmlite", "numba", "numpy"},
+    *{"__future__", "collections.abc", "typing", "llvmlite", "numba", "numpy"},
     *{"contextlib", "fcntl", "pathlib"},  # compiling_once
+    *{"os", "sys", "time", "zlib"},  # readiness
 }
-BAD_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers"}
+NEEDS_NO_KERNELS = {"errors", "settings", "model", "language"}
+# Families of engines share their contract and their explanations, not their structures.
+ENGINE_FAMILIES = {"dense", "pivot", "cnf", "papers"}
+
+# The packages of actors/, and what each may import of the others: a package, or one module of it.
+ACTORS: dict[str, set[str]] = {
+    "storage": set(),
+    "cluster": set(),
+    "server_settings": {"mailboxes.settings"},
+    "telemetry": {"mailboxes.summary"},
+    # Messages carry what the registry reads for a shard.
+    "transport": {"cluster", "server_settings", "telemetry", "registry.columns"},
+    "mailboxes": {"server_settings", "storage", "telemetry", "transport"},
+    "shard": {"server_settings", "telemetry", "transport", "registry.columns"},
+    # A coordinator answers with the client's result, and delivers to mailboxes that may be in its own process.
+    "coordinator": {
+        *{"server_settings", "telemetry", "transport"},
+        *{"client.publish_result", "client.preparing", "mailboxes"},
+    },
+    "registry": {"server_settings", "storage", "telemetry", "transport"},
+    # A client knows what the processes of a server answer, and nothing of how they work. Before there are any, `start(restore=…)` fills
+    # their data folder.
+    "client": {
+        *{"cluster", "server_settings", "telemetry", "transport", "storage.backup", "storage.postgres.address"},
+        *{"registry.columns", "shard.match_ranking"},
+        *{"mailboxes.delivery", "mailboxes.delivery_batch", "mailboxes.delivery_runs", "mailboxes.event_content"},
+        *{"mailboxes.settings", "mailboxes.stats", "mailboxes.summary", "mailboxes.offsets.offset_reading"},
+    },
+    # The command line uses what any program uses, and knows where servers are noted.
+    "command": {"client", "cluster.finding", "cluster.server_notes", "http.serving"},
+    # The HTTP door is a client that also asks the registry and the mailboxes directly, because many of its requests wait at once.
+    "http": {
+        *{"client", "transport.calls", "cluster.probe", "telemetry", "registry.columns"},
+        *{"mailboxes.delivery", "mailboxes.event_content"},
+    },
+}
+# The one place where the classes of all roles become Ray actors.
+ASSEMBLY = "actors.transport.remote"
+# Packages, or single modules, that may import ray.
+MAY_IMPORT_RAY = {"actors.client", "actors.cluster", "actors.transport", "actors.registry.notifier"}
+
+LIBRARY, SERVER = sources("ray_pubsub"), sources("actors")
 
 
-def sources(folder: str) -> list[Path]:
-    return sorted((ROOT / folder).rglob("*.py"))
+def part(module: str) -> str:
+    """The second part of a module's name: the layer of the library, the package of the actors."""
+    return module.split(".")[1] if "." in module else ""
 
 
-@cache
-def imports(path: Path) -> tuple[str, ...]:
-    """Every module that a file imports anywhere in it, functions included; `from a import b` counts as a.b."""
-    return tuple(_imports(path))
+def layer(path: Path) -> str:
+    return part(module_of(path))
 
 
-def _imports(path: Path) -> Iterator[str]:
-    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            start = [*package[: len(package) - node.level + 1]] if node.level else []
-            module = ".".join([*start, *([node.module] if node.module else [])])
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+def line(path: Path, module: str) -> str:
+    return f"{shown(path)} imports {module}"
 
 
-def top(module: str) -> str:
-    return module.partition(".")[0]
+def test_the_library_does_not_know_the_server() -> None:
+    """Not even inside a function; only `start` and `connect` are forwarded, when they are first used."""
+    others = {"ray", "pyspark", "actors", "spark_bridge", "examples"}
+    broken = [
+        line(path, module)
+        for path in LIBRARY
+        for module in imports(path)
+        if is_in(module, others) and (module_of(path) != "ray_pubsub" or not is_in(module, ["actors"]))
+    ]
+    check_rule(
+        broken,
+        rule="ray_pubsub/ works without a cluster: it imports none of " + ", ".join(sorted(others)),
+        instead="put what needs a cluster into actors/ or spark_bridge/, and pass the library plain values",
+    )
 
 
-def layer(module: str) -> str | None:
-    """The part of the library that a module is in, None if it is not of the library."""
-    parts = module.split(".")
-    return parts[1] if parts[0] == "ray_pubsub" and len(parts) > 1 else None
-
-
-def of_files(paths: list[Path]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("path", paths, ids=[str(path.relative_to(ROOT)) for path in paths])
-
-
-def named(path: Path) -> str:
-    """The module of a file: ray_pubsub.model.values."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-LIBRARY = sources("ray_pubsub")
-
-
-@of_files(LIBRARY)
-def test_the_library_knows_no_cluster(path: Path) -> None:
-    """Not even inside a function; only `start` and `connect` are forwarded, and not before somebody asks for them."""
-    forwarded = {"actors"} if path == ROOT / "ray_pubsub" / "__init__.py" else set()
-    known = {top(module) for module in imports(path)} & {"ray", "pyspark", "actors", "spark_bridge", "examples"}
-    assert known == forwarded
-
-
-def test_the_library_alone_imports_no_cluster() -> None:
+def test_importing_the_library_imports_no_cluster() -> None:
     program = "import sys, ray_pubsub; print([name for name in ('ray', 'pyspark', 'actors') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-@of_files([path for path in LIBRARY if layer(named(path)) in LAYERS])
-def test_layers_import_only_what_is_below(path: Path) -> None:
-    own = layer(named(path))
-    assert own is not None
-    rank = LAYERS.index(own)
-    for module in imports(path):
-        other = layer(module)
-        if top(module) == "ray_pubsub":
-            assert other in {*LAYERS[: rank + 1], "kernels"}, f"{own} imports {module}"
+def test_layers_of_the_library_import_only_what_is_below_them() -> None:
+    broken = [
+        line(path, module)
+        for path in LIBRARY
+        if layer(path) in LAYERS
+        for module in imports(path)
+        if is_in(module, ["ray_pubsub"])
+        and part(module) not in {*LAYERS[: LAYERS.index(layer(path)) + 1], "kernels"} - {""}
+    ]
+    check_rule(
+        broken,
+        rule="right imports left only: " + " ← ".join(LAYERS),
+        instead="move what is needed to the lower layer, or let the caller, which is in a higher one, pass it in",
+    )
 
 
-@of_files([path for path in LIBRARY if layer(named(path)) in BESIDE])
-def test_what_stands_beside_the_layers_imports_only_what_it_may(path: Path) -> None:
-    own = layer(named(path))
-    assert own is not None
-    for module in imports(path):
-        if top(module) == "ray_pubsub":
-            assert layer(module) in {own, *BESIDE[own]}, f"{own} imports {module}"
+def test_every_part_of_the_library_is_in_the_table() -> None:
+    assert {layer(path) for path in LIBRARY} - {"", *LAYERS, "kernels", "workloads"} == set()
 
 
-@pytest.mark.parametrize("low", ["errors", "settings", "model", "language"])
-def test_what_is_below_the_engines_needs_no_kernels(low: str) -> None:
-    files = [path for path in LIBRARY if layer(named(path)) == low]
-    assert files
-    assert {layer(module) for path in files for module in imports(path)} & {"kernels"} == set()
+def test_what_is_below_the_columns_needs_no_kernels() -> None:
+    broken = [
+        line(path, module)
+        for path in LIBRARY
+        if layer(path) in NEEDS_NO_KERNELS
+        for module in imports(path)
+        if is_in(module, ["ray_pubsub.kernels", "numba"])
+    ]
+    check_rule(
+        broken,
+        rule=", ".join(sorted(NEEDS_NO_KERNELS)) + " compile nothing",
+        instead="call the kernel from columns/ or above",
+    )
 
 
-@of_files([path for path in LIBRARY if layer(named(path)) == "kernels"])
-def test_kernels_are_islands(path: Path) -> None:
-    for module in imports(path):
-        assert top(module) in KERNELS_MAY_IMPORT or layer(module) == "kernels", module
-        assert top(module) != "collections" or module.startswith("collections.abc."), module
+def test_kernels_import_numpy_and_numba_only() -> None:
+    broken = [
+        line(path, module)
+        for path in LIBRARY
+        if layer(path) == "kernels"
+        for module in imports(path)
+        if not is_in(module, {*KERNELS_MAY_IMPORT, "ray_pubsub.kernels"})
+    ]
+    check_rule(
+        broken,
+        rule="kernels take arrays and give arrays; they import only " + ", ".join(sorted(KERNELS_MAY_IMPORT)),
+        instead="let the caller turn objects into arrays, or NamedTuples of arrays",
+    )
 
 
-def test_every_part_of_the_library_has_its_place() -> None:
-    parts = {layer(named(path)) for path in LIBRARY} - {None}
-    assert parts - {*LAYERS, *BESIDE, "kernels", "workloads"} == set()
+def test_families_of_engines_do_not_know_each_other() -> None:
+    broken = [
+        line(path, module)
+        for path in sources("ray_pubsub/engines")
+        for module in imports(path)
+        for family in ENGINE_FAMILIES & {path.parent.name}
+        if is_in(module, {f"ray_pubsub.engines.{other}" for other in ENGINE_FAMILIES - {family}})
+    ]
+    check_rule(
+        broken,
+        rule="the folders " + ", ".join(sorted(ENGINE_FAMILIES)) + " of ray_pubsub/engines/ do not import each other",
+        instead="move what both need to ray_pubsub/engines/ itself",
+    )
 
 
-@of_files([*LIBRARY, *sources("actors")])
-def test_only_the_bridge_imports_spark(path: Path) -> None:
-    assert "pyspark" not in {top(module) for module in imports(path)}
+@pytest.mark.parametrize("own", ACTORS)
+def test_a_package_of_the_server_imports_only_what_the_table_allows(own: str) -> None:
+    allowed = {f"actors.{name}" for name in {own, *ACTORS[own]}}
+    broken = [
+        line(path, module)
+        for path in SERVER
+        if layer(path) == own and module_of(path) != ASSEMBLY
+        for module in imports(path)
+        if is_in(module, ["actors"]) and not is_in(module, allowed)
+    ]
+    check_rule(
+        broken,
+        rule=f"of actors/, {own} imports only itself, {', '.join(sorted(ACTORS[own]))} (table ACTORS in {Path(__file__).name})",
+        instead="exchange a message type of actors/transport/, or move what both need below both, or change the table and say why",
+    )
 
 
-@of_files(sources("actors"))
-def test_actors_know_nothing_above_them(path: Path) -> None:
-    assert {top(module) for module in imports(path)} & {"spark_bridge", "examples"} == set()
+def test_every_package_of_the_server_is_in_the_table() -> None:
+    assert {layer(path) for path in SERVER} - {""} == ACTORS.keys()
 
 
-def test_no_file_is_a_drawer() -> None:
-    folders = ("ray_pubsub", "actors", "spark_bridge", "examples", "benchmarks", "tests")
-    paths = [path.relative_to(ROOT) for folder in folders for path in sources(folder)]
-    parts = [(path, part) for path in paths for part in path.with_suffix("").parts]
-    assert [str(path) for path, part in parts if BAD_NAMES & set(part.lower().split("_"))] == []
+def test_few_packages_of_the_server_import_ray() -> None:
+    broken = [
+        line(path, module)
+        for path in SERVER
+        for module in imports(path)
+        if is_in(module, ["ray"]) and not is_in(module_of(path), MAY_IMPORT_RAY)
+    ]
+    check_rule(
+        broken,
+        rule="of actors/ only these import ray: " + ", ".join(sorted(MAY_IMPORT_RAY)),
+        instead="use actors/transport/ (calls with deadlines, object references), so that the rest runs and is tested without a cluster",
+    )
 
 
-def test_imports_are_found_wherever_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rules above rest on `imports`; a rule that sees nothing always holds."""
-    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+def test_only_the_bridge_imports_spark() -> None:
+    broken = [line(path, module) for path in SERVER for module in imports(path) if is_in(module, ["pyspark"])]
+    check_rule(broken, rule="only spark_bridge/ imports pyspark", instead="move it to spark_bridge/")
+
+
+def test_the_server_does_not_know_what_uses_it() -> None:
+    above = ["spark_bridge", "examples", "benchmarks", "tests"]
+    broken = [
+        line(path, module)
+        for path in sources("actors", "spark_bridge")
+        for module in imports(path)
+        if is_in(module, above) and not is_in(module, [module_of(path).partition(".")[0]])
+    ]
+    check_rule(
+        broken,
+        rule="actors ← spark_bridge ← examples, benchmarks, tests",
+        instead="move what is needed to actors/ or spark_bridge/",
+    )
+
+
+def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
+    """The rules above rest on `imports`: a rule that finds no import always holds."""
     path = tmp_path / "ray_pubsub" / "model" / "example.py"
     path.parent.mkdir(parents=True)
     path.write_text(
@@ -150,7 +240,7 @@ def test_imports_are_found_wherever_they_stand(tmp_path: Path, monkeypatch: pyte
         "from ..language.tree import Tree\n"
         "def late():\n    from pyspark.sql import SparkSession\n"
     )
-    assert sorted(imports(path)) == [
+    assert sorted(imports(path, tmp_path)) == [
         "numpy",
         "pyspark.sql.SparkSession",
         "ray.data",
@@ -158,3 +248,15 @@ def test_imports_are_found_wherever_they_stand(tmp_path: Path, monkeypatch: pyte
         "ray_pubsub.language.tree.Tree",
         "ray_pubsub.model.values",
     ]
+
+
+def test_a_broken_rule_is_reported_with_what_to_do() -> None:
+    assert report(["a.py imports b"], "a does not know b", "pass it in").splitlines() == [
+        "",
+        "  a.py imports b",
+        "rule: a does not know b",
+        "instead: pass it in",
+    ]
+    with pytest.raises(pytest.fail.Exception, match="a does not know b"):
+        check_rule(["a.py imports b"], rule="a does not know b", instead="pass it in")
+    check_rule([], rule="a does not know b", instead="pass it in")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.house.source_tree import shown, tracked
 
 MARKS = {
     # A slash that begins a path: not one inside a relative path, a URL or a closing tag.
@@ -18,25 +16,11 @@ MARKS = {
     ),
     "a package registry's host": re.compile(
         r"\b(?:registry|artifactory|nexus|devpi|pypi|mirrors?)[\w-]*(?:\.[\w-]+)+(?::\d+)?/(?:simple|api|repository)\b"
-        # A call of the server's own registry, an actor, ends in remote.
-        r"|\b(?:registry|artifactory|nexus|devpi)[\w-]*\.[a-z][\w-]*\.(?!remote\b)[a-z]{2,}\b"
+        # The server's own registry: a package of actors, and an actor whose calls end in remote.
+        r"|(?<!actors\.)\b(?:registry|artifactory|nexus|devpi)[\w-]*\.[a-z][\w-]*\.(?!remote\b)[a-z]{2,}\b"
     ),
     "a password in a URL": re.compile(r"://[^\s/@:]+:[^\s/@]+@"),
 }
-
-
-def tracked() -> list[Path]:
-    """What is in the repository or would be with the next commit."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=False,
-    )
-    if listed.returncode != 0:
-        pytest.skip("not a git checkout")
-    paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
-    return [path for path in paths if path.is_file()]
 
 
 def marks(text: str) -> list[str]:
@@ -48,7 +32,7 @@ def test_no_private_marks() -> None:
     for path in tracked():
         content = path.read_bytes()
         if b"\0" not in content:
-            found += [f"{path.relative_to(ROOT)}: {mark}" for mark in marks(content.decode())]
+            found += [f"{shown(path)}: {mark}" for mark in marks(content.decode())]
     assert found == []
 
 

@@ -5,19 +5,27 @@ from __future__ import annotations
 import inspect
 import pickle
 import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 import ray_pubsub
-from actors.server_settings import ServerSettings
+from actors.mailboxes.settings import MailboxSettings
+from actors.server_settings import MailboxOptions, PriorityOptions, ServerSettings
 from ray_pubsub import errors
+from ray_pubsub.engines.registry import ENGINES
+from tests.house.source_tree import ROOT
 
 EXAMPLES: list[errors.RayPubSubError] = [
     errors.ExpressionSyntaxError("x =", 3, "end", ("a number",)),
     errors.ExpressionTypeError("x = 'a'", "no reason"),
     errors.ExpressionLimitError("leaves", 1, 2),
     errors.SubscriptionIdError(None),
+    errors.MetadataError("data", "too large"),
+    errors.RuleFormatError("Sigma", "keywords"),
     errors.UnknownSubscriptionError("s"),
     errors.UnknownLevelError("urgent", ("low", "high")),
     errors.UnknownRuleError("r"),
@@ -32,6 +40,7 @@ EXAMPLES: list[errors.RayPubSubError] = [
     errors.UnknownServerError("other", ("default",), "auto"),
     errors.ServerClosedError("default", "stopped"),
     errors.ServerReleaseError("default", "0.9", 1, "1.0", 2),
+    errors.MissingExtraError("Ray", "server"),
     errors.ClusterError("10.0.0.5:6379", "nothing listens there"),
     errors.FencedError("file", 1, 2),
     errors.OverloadedError("writes", 1000, 0.5),
@@ -47,18 +56,42 @@ def error_classes() -> dict[str, type[errors.RayPubSubError]]:
 
 def test_public_names() -> None:
     assert ray_pubsub.__all__ == [
+        "AckReport",
         "AddReport",
+        "DeadLetter",
+        "Delivered",
+        "Delivery",
+        "Explanation",
+        "IndexPlan",
+        "IndexStats",
         "Limits",
+        "MailboxOptions",
+        "MailboxStats",
         "MatchBatch",
         "MatchIndex",
+        "Measurement",
+        "PriorityBatch",
+        "PriorityExplanation",
+        "PriorityOptions",
         "PriorityRules",
+        "PriorityStats",
+        "PublishResult",
         "RayPubSubError",
+        "RebalanceReport",
+        "Rejection",
+        "Rule",
         "Server",
+        "ServerPlan",
+        "ServerStats",
+        "StoredSubscription",
         "connect",
         "errors",
         "start",
+        "warm_up",
     ]
     assert [name for name in ray_pubsub.__all__ if not hasattr(ray_pubsub, name)] == []
+    with pytest.raises(AttributeError, match="no attribute 'stat'"):
+        ray_pubsub.stat  # noqa: B018
 
 
 def test_completion_finds_what_is_public_and_nothing_else() -> None:
@@ -68,24 +101,65 @@ def test_completion_finds_what_is_public_and_nothing_else() -> None:
     assert [other for other in others if not getattr(other, "__name__", "").startswith("ray_pubsub.")] == []
 
 
-def test_help_tells_every_setting_of_a_server() -> None:
-    told = inspect.getdoc(ray_pubsub.start) or ""
+def test_every_setting_of_a_server_is_a_keyword_that_is_explained() -> None:
+    explained = inspect.getdoc(ray_pubsub.start) or ""
     settings = inspect.signature(ServerSettings).parameters
-    assert [name for name in settings if not re.search(rf"^ *{name}: ", told, re.MULTILINE)] == []
+    assert set(settings) <= set(inspect.signature(ray_pubsub.start).parameters)
+    assert [name for name in settings if not re.search(rf"^ *{name}: ", explained, re.MULTILINE)] == []
+    options = MailboxOptions.__annotations__
+    assert [name for name in options if name not in explained or name not in (MailboxOptions.__doc__ or "")] == []
+    assert set(options) <= {each.name for each in fields(MailboxSettings)}
+    of_rules = PriorityOptions.__annotations__
+    assert [name for name in of_rules if name not in explained or name not in (PriorityOptions.__doc__ or "")] == []
+    assert set(of_rules) <= set(inspect.signature(ray_pubsub.PriorityRules).parameters)
+
+
+def test_every_option_of_an_engine_is_a_keyword_that_is_explained() -> None:
+    options = {option for entry in ENGINES.values() for option in entry.options}
+    explained = inspect.getdoc(ray_pubsub.MatchIndex.__init__) or ""
+    assert options <= set(inspect.signature(ray_pubsub.MatchIndex).parameters)
+    assert [name for name in options if f"`{name}`" not in explained] == []
+
+
+def public_functions() -> Iterator[tuple[str, Any]]:
+    for name in ray_pubsub.__all__:
+        thing = getattr(ray_pubsub, name)
+        if inspect.isfunction(thing):
+            yield name, thing
+        elif inspect.isclass(thing):
+            methods = inspect.getmembers(thing, inspect.isfunction)
+            yield from ((f"{name}.{method}", found) for method, found in methods if not method.startswith("_"))
 
 
 def test_every_public_name_is_explained() -> None:
-    assert [name for name in ray_pubsub.__all__ if not inspect.getdoc(getattr(ray_pubsub, name))] == []
+    things = [(name, getattr(ray_pubsub, name)) for name in ray_pubsub.__all__]
+    assert [name for name, thing in [*things, *public_functions()] if not inspect.getdoc(thing)] == []
 
 
-def test_every_public_method_is_explained() -> None:
-    for kind in (ray_pubsub.MatchIndex, ray_pubsub.MatchBatch, ray_pubsub.PriorityRules, ray_pubsub.Server):
-        methods = inspect.getmembers(kind, inspect.isfunction)
-        assert [name for name, method in methods if not name.startswith("_") and not method.__doc__] == []
+def test_a_signature_tells_what_can_be_given() -> None:
+    """No **keywords that an editor cannot complete, and no default that says nothing to a reader."""
+    vague = [
+        name
+        for name, function in public_functions()
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is parameter.VAR_KEYWORD or "object at 0x" in repr(parameter.default)
+    ]
+    assert vague == []
+
+
+def test_result_types_are_checked_by_mypy() -> None:
+    """`typed_program.py` is among the files that mypy checks; a public name that is Any fails it."""
+    checked = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
+    assert "tests" in {*checked.get("packages", ()), *checked.get("files", ())}
+    assert checked["strict"] is True
+    package_data = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    for package in ("ray_pubsub", "actors", "spark_bridge"):
+        assert "py.typed" in package_data[package]
+        assert (ROOT / package / "py.typed").exists()
 
 
 def test_every_error_is_public() -> None:
-    assert errors.__all__ == sorted({*error_classes(), "Rejection"})
+    assert errors.__all__ == sorted({*error_classes(), "Rejection", "UnknownSubscriberWarning"})
 
 
 def test_the_drawing_of_the_errors_is_the_tree_of_classes() -> None:

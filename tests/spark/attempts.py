@@ -43,7 +43,7 @@ def failing_while(frame: DataFrame, flag: Path) -> DataFrame:
 
 
 def killing(frame: DataFrame, process: int, after: int) -> DataFrame:
-    """kill -9 of a process when so many batches of the first partition have been handed on, once."""
+    """kill -9 of a process when `after` batches of the first partition have been handed on, once."""
 
     def rows(batches: Iterator[Any]) -> Iterator[Any]:
         from pyspark import TaskContext

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from spark_settings import SETTINGS
+
+from tests.spark.spark_settings import SETTINGS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from actors.cluster import Joined
-    from actors.server import Server
+    from actors.client.server import Server
+    from actors.cluster.joining import Joined
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
-    from spark_bridge.local_spark import check_java
+    from spark_bridge.local_java import use_java
 
-    check_java()
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    use_java()
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # Two cores; and four attempts of a task, where a local Spark otherwise makes one.
     builder = SparkSession.builder.master("local[2, 4]").appName("ray-pubsub tests")

@@ -7,16 +7,14 @@ import json
 import sys
 import warnings
 
-warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas", category=FutureWarning)
-
 
 def main() -> None:
     from pyspark.sql import SparkSession
-    from spark_settings import SETTINGS
 
     from pyspark_ray_pubsub import DefaultSource
     from ray_pubsub.errors import EventSchemaError
     from spark_bridge import backtest, load_subscriptions, match_events
+    from tests.spark.spark_settings import SETTINGS
 
     builder = SparkSession.builder.remote("local[2]")
     with warnings.catch_warnings():
@@ -32,7 +30,7 @@ def main() -> None:
         subscriptions = {"cheap": "price < 3", "red": "m.color = 'red' and item.stock = 1", "bad": "price <"}
         found = backtest(subscriptions, frame, event_id="id", by="at", examples=2)
         try:
-            backtest("price < 3", frame.selectExpr("*", "array(1) as tags"))
+            backtest("price < 3", frame.selectExpr("*", "X'00' as tags"))
             refused = None
         except EventSchemaError as error:
             refused = error.problems

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-TOGETHER = [
-    # With `--dist loadgroup` one process of pytest-xdist runs them all, so that one JVM starts.
-    pytest.mark.xdist_group("spark"),
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
-]
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

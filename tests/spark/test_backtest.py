@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow as pa
 import pytest
-from event_samples import expressions, frame_of, rows
 from pyspark.errors import PythonException
-from spark_settings import TOGETHER
 
 from ray_pubsub import MatchIndex
 from ray_pubsub.errors import (
@@ -24,12 +22,11 @@ from ray_pubsub.errors import (
     UnknownSubscriptionError,
 )
 from spark_bridge import backtest
-from spark_bridge.backtesting import _explained
+from spark_bridge.backtesting.backtest import _explained
+from tests.spark.event_samples import expressions, frame_of, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = TOGETHER
 
 
 def counted(subscriptions: dict[str, str], events: list[dict[str, Any]]) -> dict[str, int]:
@@ -91,13 +88,18 @@ def test_bad_events_are_counted_with_the_reason(spark: SparkSession) -> None:
         "select id, if(id % 4 = 0, cast('12345678901234567.1' || id as decimal(38, 10)), cast(id as decimal(38, 10))) as amount, "
         "if(id % 8 = 1, cast('99999999999999999999' as decimal(38)), null) as big from range(0, 40, 1, 2)"
     )
-    found = backtest(["id >= 0", "amount = 2"], frame, examples=100)
-    assert (found.rows, found.bad_rows, found.counts.tolist()) == (40, 15, [25, 1])
+    found = backtest(["id >= 0", "amount = 2", "big = 1"], frame, examples=100)
+    assert (found.rows, found.bad_rows, found.counts.tolist()) == (40, 15, [25, 1, 0])
     assert [reason.count for reason in found.bad] == [10, 5]
     assert "amount: the decimal 12345678901234567." in found.bad[0].reason and "more digits" in found.bad[0].reason
     assert found.bad[1].reason == "big: the integer 99999999999999999999 does not fit 64 bits"
-    assert found.rates.tolist() == [1.0, 1 / 25]
+    assert found.rates.tolist() == [1.0, 1 / 25, 0.0]
     assert "10 x amount: the decimal" in str(found)
+    narrower = frame.drop("big")  # a column that no server could take makes its rows bad, tested or not
+    without = backtest(["id >= 0", "amount = 2"], narrower, examples=100)
+    assert (without.rows, without.bad_rows, without.counts.tolist()) == (40, 10, [30, 1])
+    shown = {example.event["id"]: example.event for example in without.examples(0)}
+    assert shown[1] == {"id": 1, "amount": 1} and len(shown) == 30  # what nobody tests and cannot be read is left out
 
 
 def test_maps_that_clash_in_some_rows_only(spark: SparkSession) -> None:
@@ -251,10 +253,10 @@ def test_it_prints_as_a_table(spark: SparkSession) -> None:
         found.count("nobody")
 
 
-def test_the_example_in_the_readme(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (Path(__file__).parents[2] / "README.md").read_text()
+def test_the_example_in_the_documents(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
     _, block = re.findall(r"^```python\n(from pyspark.*?)^```", text, re.MULTILINE | re.DOTALL)
-    exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
+    exec(compile(block, "docs/spark.md", "exec"), {"__name__": "__main__"})
     printed = capsys.readouterr().out
     assert "match at least one of 2 subscriptions" in printed
     assert "100 {'id': 0, 'price': 0, " in printed

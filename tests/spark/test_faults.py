@@ -11,24 +11,22 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 import ray
-from attempts import held_up, killing
 from pyspark.errors import PythonException
-from spark_settings import TOGETHER
 
 import ray_pubsub
-from actors.calls import Deadline, answer, retried
+from actors.transport.calls import Deadline, answer, retried
 from spark_bridge import match_events
 from spark_bridge.publishing_worker import Handoff, handed_over
 from spark_bridge.task_place import TaskPlace
+from tests.spark.attempts import held_up, killing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from actors.cluster import Joined
-    from actors.server import Server
+    from actors.client.server import Server
+    from actors.cluster.joining import Joined
 
-pytestmark = TOGETHER
-NARROW = {"in_flight": 1, "patience": 0.01}
+NARROW: dict[str, Any] = {"max_in_flight": 1, "patience": 0.01}
 """Of a server that takes one batch at a time and refuses the next at once."""
 
 
@@ -60,7 +58,7 @@ def test_a_shard_is_killed_during_a_job(
 def test_a_busy_server_slows_the_job_down(spark: SparkSession, narrow: Callable[[], Server]) -> None:
     server = narrow()
     frame = spark.range(0, 2000, 1, 2).selectExpr("id as narrow_x")
-    found = match_events(frame, server, event_id="narrow_x", batch_rows=100, under_way=8).collect()
+    found = match_events(frame, server, event_id="narrow_x", batch_rows=100, max_in_flight=8).collect()
     assert sorted(row.event_id for row in found) == list(range(500, 2000))
     assert ray.get(server.coordinator.stats.remote())["refused"] > 0
 
@@ -108,7 +106,7 @@ def test_a_server_goes_away_and_comes_back(
     spark: SparkSession, narrow: Callable[[], Server], session_setting: Callable[[str, str], None], tmp_path: Path
 ) -> None:
     """In the middle of a job the server stops. The attempt fails at its deadline; when the server is back the next one ends well, in the
-    same process, which has to connect anew."""
+    same process, which has to connect again."""
     server = narrow()
     address = server.address
     session_setting("spark.sql.execution.arrow.maxRecordsPerBatch", "100")

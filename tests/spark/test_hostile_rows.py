@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from spark_settings import TOGETHER
 
 from ray_pubsub import MatchIndex
 from ray_pubsub.errors import SettingError, TableError
@@ -17,12 +16,11 @@ from spark_bridge import bad_events, match_events
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from actors.server import Server
+    from actors.client.server import Server
 
-pytestmark = TOGETHER
 BEYOND = "a moment outside of the years 1 to 9999 cannot be delivered"
 WRONG = {
-    # key: the columns at, day, sparse, text; what is told if it is delivered
+    # key: the columns at, day, sparse, text; what is reported if it is delivered
     "late": ("timestamp'+12000-01-01 00:00:00'", "null", "null", "'a'", f"hostile_at: {BEYOND}"),
     "early": ("null", "date'-0100-01-01'", "null", "'a'", f"hostile_day: {BEYOND}"),
     "nested": ("null", "null", "map('k', timestamp_ntz'-0001-01-01 00:00:00')", "'a'", f"hostile_sparse: {BEYOND}"),

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from attempts import failing_first
-from spark_settings import TOGETHER
 
 from ray_pubsub.errors import SettingError, TableError
 from spark_bridge import load_subscriptions
+from tests.spark.attempts import failing_first
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from actors.server import Server
+    from actors.client.server import Server
 
-pytestmark = TOGETHER
 SCHEMA = "id string, subscriber string, expression string, note int"
 
 

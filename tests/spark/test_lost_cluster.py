@@ -15,16 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from attempts import killing
 from pyspark.errors import PythonException
-from spark_settings import TOGETHER
 
 from spark_bridge import match_events
+from tests.spark.attempts import killing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = TOGETHER
 PROGRAM = Path(__file__).with_name("cluster_program.py")
 
 

@@ -9,21 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from attempts import failing_first
-from event_samples import expressions, frame_of, rows
 from pyspark.errors import PythonException
-from spark_settings import TOGETHER
 
 from ray_pubsub import MatchIndex
 from ray_pubsub.errors import EventSchemaError, SettingError, TableError
 from spark_bridge import bad_events, match_events
+from tests.spark.attempts import failing_first
+from tests.spark.event_samples import expressions, frame_of, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from actors.server import Server
+    from actors.client.server import Server
 
-pytestmark = TOGETHER
 SUBSCRIBERS = 7
 
 
@@ -48,7 +46,7 @@ def expected(texts: dict[str, str], events: list[dict[str, Any]]) -> list[tuple[
     for event in events:
         dear = event["price"] is not None and event["price"] > 25
         for identity in index.match(event):
-            owner = f"sample-{int(identity[1:]) % SUBSCRIBERS}"
+            owner = f"sample-{int(str(identity)[1:]) % SUBSCRIBERS}"
             found.append((event["n"], identity, owner, "high" if dear else "low"))
     return sorted(found)
 
@@ -77,7 +75,7 @@ def test_the_same_as_an_index_in_process(
     )
     assert found(matched) == expected(texts, events)
     session_setting("spark.sql.execution.arrow.maxRecordsPerBatch", "10000")
-    whole = match_events(frame_of(spark, events, 2), "spark", event_id="n", batch_rows=1000, under_way=2)
+    whole = match_events(frame_of(spark, events, 2), "spark", event_id="n", batch_rows=1000, max_in_flight=2)
     assert found(whole) == expected(texts, events)
 
 
@@ -204,7 +202,7 @@ def test_a_full_mailbox_is_waited_for(spark: SparkSession, server: Server) -> No
 
 
 def test_what_is_refused_before_a_job_runs(spark: SparkSession) -> None:
-    frame = spark.sql("select 1 as x, array(1) as tags, 2 as priority")
+    frame = spark.sql("select 1 as x, cast('a' as binary) as tags, 2 as priority")
     with pytest.raises(EventSchemaError, match="tags"):
         match_events(frame)
     with pytest.raises(TableError, match="no such column"):
@@ -212,7 +210,7 @@ def test_what_is_refused_before_a_job_runs(spark: SparkSession) -> None:
     with pytest.raises(TableError, match="two columns of this name"):
         match_events(frame, columns=["x"], keep=True)
     arguments: list[dict[str, Any]] = [
-        {"server": 5}, {"address": 5}, {"errors": "ignore"}, {"subscription_ids": "int"}, {"batch_rows": 0}, {"under_way": 0},
+        {"server": 5}, {"address": 5}, {"errors": "ignore"}, {"subscription_ids": "int"}, {"batch_rows": 0}, {"max_in_flight": 0},
         {"timeout": 0}, {"patience": -1}, {"keep": "x"}, {"columns": "x"},
     ]  # fmt: skip
     for wrong in arguments:
@@ -222,12 +220,12 @@ def test_what_is_refused_before_a_job_runs(spark: SparkSession) -> None:
         match_events([{"x": 1}])  # type: ignore[arg-type]
 
 
-def test_the_example_in_the_readme(spark: SparkSession, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (Path(__file__).parents[2] / "README.md").read_text()
+def test_the_example_in_the_documents(spark: SparkSession, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
     block, _ = re.findall(r"^```python\n(from pyspark.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert 'ray_pubsub.start(address="local")' in block
-    block = block.replace('ray_pubsub.start(address="local")', f'ray_pubsub.connect("{server.name}")')
-    exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
+    assert "ray_pubsub.start()" in block
+    block = block.replace("ray_pubsub.start()", f'ray_pubsub.connect("{server.name}")')
+    exec(compile(block, "docs/spark.md", "exec"), {"__name__": "__main__"})
     printed = capsys.readouterr().out
     assert "100 subscriptions added, 0 rejected" in printed
     assert "|event_id|subscription_id|subscriber|priority|model|" in printed

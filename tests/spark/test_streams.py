@@ -8,20 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from attempts import failing_first, failing_while
 from pyspark.errors import AnalysisException, StreamingQueryException
-from spark_settings import TOGETHER
 
 from pyspark_ray_pubsub import DefaultSource
 from ray_pubsub.errors import SettingError
 from spark_bridge import match_events
+from tests.spark.attempts import failing_first, failing_while
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from actors.server import Server
+    from actors.client.server import Server
 
-pytestmark = TOGETHER
 SCHEMA = "n long, kind string, place struct<x: long>"
 
 

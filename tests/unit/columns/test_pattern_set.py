@@ -7,22 +7,26 @@ from itertools import pairwise
 from random import Random
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ray_pubsub import MatchIndex
-from ray_pubsub.columns.literal_search import LiteralSearch
+from ray_pubsub.columns import literal_search
+from ray_pubsub.columns.literal_search import Literal, LiteralSearch
 from ray_pubsub.columns.pattern_set import FEW, PatternSet
 from ray_pubsub.columns.regexp_set import RegexpSet
-from ray_pubsub.index.engine_choice import ENGINES
+from ray_pubsub.columns.text_automaton import TextAutomaton
+from ray_pubsub.engines.registry import engine_names
 from ray_pubsub.language.parser import parse
 from ray_pubsub.language.patterns import compile_regexp
-from ray_pubsub.language.required_text import required_text
+from ray_pubsub.language.required_text import RequiredText, required_texts
 from ray_pubsub.language.tree import Like, Operand, Regexp
 from ray_pubsub.language.truth import truth
 from ray_pubsub.language.words import BadConstant
 from ray_pubsub.model.dict_events import flatten
+from ray_pubsub.model.text_column import TextColumn
 from ray_pubsub.model.values import Kind, Value
 
 HOSTILE_REGEXPS = [
@@ -67,7 +71,8 @@ def is_valid(leaf: Like | Regexp) -> bool:
     return True
 
 
-HOSTILE = [leaf for leaf in [*map(regexp, HOSTILE_REGEXPS), *(like(*each) for each in HOSTILE_LIKES)] if is_valid(leaf)]
+LEAVES: list[Like | Regexp] = [*map(regexp, HOSTILE_REGEXPS), *(like(*each) for each in HOSTILE_LIKES)]
+HOSTILE = [leaf for leaf in LEAVES if is_valid(leaf)]
 
 
 def expected(leaves: list[Any], strings: list[str]) -> list[list[int]]:
@@ -78,8 +83,12 @@ def expected(leaves: list[Any], strings: list[str]) -> list[list[int]]:
 
 
 def answers(leaves: list[Any], strings: list[str]) -> list[list[int]]:
-    offsets, numbers = PatternSet(leaves).matches(strings)
-    return [sorted(numbers[first:last].tolist()) for first, last in pairwise(offsets)]
+    """Of all strings at once, and of each alone."""
+    patterns = PatternSet(leaves)
+    offsets, numbers = patterns.matches(TextColumn(None, strings))
+    found = [sorted(numbers[first:last].tolist()) for first, last in pairwise(offsets)]
+    assert [sorted(patterns.matches_of(text)) for text in strings] == found
+    return found
 
 
 def test_hostile_patterns() -> None:
@@ -89,9 +98,9 @@ def test_hostile_patterns() -> None:
 
 
 def test_a_few_patterns_are_asked_one_by_one() -> None:
-    for start in range(0, len(HOSTILE), FEW):
-        leaves = HOSTILE[start : start + FEW]
-        assert answers(leaves, STRINGS) == expected(leaves, STRINGS)
+    for leaf in HOSTILE:
+        for strings in (STRINGS[:FEW], STRINGS[:1], STRINGS):
+            assert answers([leaf], strings) == expected([leaf], strings)
 
 
 ATOMS = [
@@ -105,19 +114,20 @@ texts = st.text(st.sampled_from("abcAB1é.\n]{}\\ ,3"), max_size=8)
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(patterns, min_size=FEW + 1, max_size=40), st.lists(texts, min_size=1, max_size=12, unique=True))
+@given(st.lists(patterns, min_size=9, max_size=40), st.lists(texts, min_size=1, max_size=12, unique=True))
 def test_generated_regexps(drawn: list[str], strings: list[str]) -> None:
     leaves = [leaf for leaf in map(regexp, drawn) if is_valid(leaf)]
     assert answers(leaves, strings) == expected(leaves, strings)
     for leaf in leaves:
         for text in strings:
             if compile_regexp(leaf.pattern.plain).search(text) is not None:
-                assert required_text(leaf) in text
+                required = required_texts(leaf)
+                assert not required or any(each in (text.lower() if folded else text) for each, folded in required)
 
 
 @settings(max_examples=100, deadline=None)
 @given(
-    st.lists(st.text(st.sampled_from("ab_%%é!"), max_size=6), min_size=FEW + 1, max_size=60),
+    st.lists(st.text(st.sampled_from("ab_%%é!"), max_size=6), min_size=9, max_size=60),
     st.lists(st.text(st.sampled_from("abé%_"), max_size=7), min_size=1, max_size=12, unique=True),
 )
 def test_generated_likes(drawn: list[str], strings: list[str]) -> None:
@@ -125,38 +135,87 @@ def test_generated_likes(drawn: list[str], strings: list[str]) -> None:
     assert answers(leaves, strings) == expected(leaves, strings)
 
 
+def required(*texts: str, folded: bool = False) -> tuple[RequiredText, ...]:
+    return tuple(RequiredText(text, folded) for text in texts)
+
+
 @pytest.mark.parametrize(
-    ("leaf", "text"),
+    ("leaf", "texts"),
     [
-        (regexp("^foo+bar"), "foo"), (regexp("ab?cde"), "cde"), (regexp(r"a\.com$"), "a.com"), (regexp("(foo|bar)baz"), "baz"),
-        (regexp("foo|bar"), ""), (regexp("(?i)foo"), ""), (regexp(r"\x61foo"), ""), (regexp("x{2}yz"), "yz"), (regexp("[abc]de"), "de"),
-        (regexp(r"\d+ items"), " items"), (like("a%bcd_e"), "bcd"), (like("%_%"), ""), (like("%10!%%", "!"), "10%"),
+        (regexp("^foo+bar"), required("foo")), (regexp("ab?cde"), required("cde")), (regexp(r"a\.com$"), required("a.com")),
+        (regexp("(foo|bar)baz"), required("baz")), (regexp("foo|bar"), required("foo", "bar")), (regexp("foo|"), ()),
+        (regexp("(?i)Foo"), required("foo", folded=True)), (regexp("(?i)disk-usage"), required("u", "age", folded=True)[1:]),
+        (regexp("foo(?i)ba|BAR"), (RequiredText("foo"), RequiredText("bar", True))), (regexp("(?i:a)bcd"), required("bcd")),
+        (regexp("(?i)(?-i)FOO"), required("FOO")), (regexp(r"\x61foo"), ()), (regexp("x{2}yz"), required("yz")),
+        (regexp("[abc]de"), required("de")), (regexp(r"\d+ items"), required(" items")), (regexp("(?:foo)*x"), required("x")),
+        (regexp("(?:foo){0}x"), required("x")), (regexp("(?P<n>foo|(?:barn|bat)).*"), required("foo", "barn", "bat")),
+        (like("a%bcd_e"), required("bcd")), (like("%_%"), ()), (like("%10!%%", "!"), required("10%")),
     ],
 )  # fmt: skip
-def test_required_text(leaf: Like | Regexp, text: str) -> None:
-    assert required_text(leaf) == text
+def test_required_texts(leaf: Like | Regexp, texts: tuple[RequiredText, ...]) -> None:
+    assert required_texts(leaf) == texts
 
 
-@settings(max_examples=100, deadline=None)
-@given(
-    st.lists(st.text(st.sampled_from("abcé"), min_size=1, max_size=5), min_size=1, max_size=40, unique=True),
-    st.lists(st.text(st.sampled_from("abcé"), max_size=30), max_size=20),
+literals = st.builds(
+    lambda text, at_end, folded: Literal(text.lower() if folded else text, at_end, folded),
+    st.text(st.sampled_from("abcABé "), min_size=1, max_size=18),
+    st.booleans(),
+    st.booleans(),
 )
-def test_literal_search(searched: list[str], strings: list[str]) -> None:
-    search = LiteralSearch(searched)
+searched_strings = st.lists(st.text(st.sampled_from("abcABé "), max_size=60), max_size=20)
+
+
+def pairs_of(search: Any, strings: TextColumn) -> list[tuple[int, int]]:
+    string, text = search.find(strings)
+    if isinstance(search, LiteralSearch):
+        for place, each in enumerate(strings):
+            assert sorted(search.find_in_one(each)) == sorted(text[string == place])
+    return sorted(zip(string.tolist(), text.tolist(), strict=True))
+
+
+def expected_pairs(searched: list[Literal], strings: list[str]) -> list[tuple[int, int]]:
+    found = []
+    for place, string in enumerate(strings):
+        lowered = string.encode().lower().decode()
+        for number, (text, at_end, folded) in enumerate(searched):
+            within = lowered if folded else string
+            if within.endswith(text) if at_end else text in within:
+                found.append((place, number))
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(literals, min_size=1, max_size=40, unique=True), searched_strings, st.booleans())
+def test_literal_search(searched: list[Literal], strings: list[str], sampled: bool) -> None:
+    column = TextColumn(None, strings)
+    search = LiteralSearch(searched, column if sampled else None)
     for _ in range(2):  # what one call has seen is no matter to the next
-        offsets, numbers, ending = search.find([text.encode() for text in strings])
-        found = [sorted(zip(numbers[first:last], ending[first:last], strict=True)) for first, last in pairwise(offsets)]
-        assert found == [
-            [(number, text.endswith(part)) for number, part in enumerate(searched) if part in text] for text in strings
-        ]
+        assert pairs_of(search, column) == expected_pairs(searched, strings)
+    assert pairs_of(TextAutomaton(searched), column) == expected_pairs(searched, strings)
 
 
-def test_more_hits_than_there_was_room_for() -> None:
-    searched = ["a" * length for length in range(1, 300)]
-    offsets, numbers, ending = LiteralSearch(searched).find([b"a" * 1000, b"", b"b", b"aab"])
-    assert offsets == [0, 299, 299, 299, 301] and sorted(numbers[:299]) == list(range(299)) and all(ending[:299])
-    assert ending[299:] == [False, False]
+def test_strings_with_gaps_between_them_and_in_any_order() -> None:
+    random = Random(5)
+    strings = ["".join(random.choices("abc", k=random.randint(0, 40))) for _ in range(300)]
+    searched = [Literal("".join(random.choices("abc", k=length))) for length in range(1, 12)]
+    search = LiteralSearch(searched, TextColumn(None, strings))
+    for places in (np.arange(0, 300, 3), np.arange(300)[::-1], np.arange(0)):
+        chosen = TextColumn.encoded(strings).take(places)
+        assert pairs_of(search, chosen) == expected_pairs(searched, [strings[place] for place in places])
+
+
+def test_texts_much_alike_are_left_to_the_automaton(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    find = TextAutomaton.find
+    monkeypatch.setattr(TextAutomaton, "find", lambda *arguments: asked.append(1) or find(*arguments))
+    searched = [Literal("a" * length, folded=length % 2 == 1) for length in range(1, 300)]
+    strings = ["a" * 1000, "", "b", "aab", "A" * 500, "aA" * 900]
+    assert pairs_of(LiteralSearch(searched), TextColumn(None, strings)) == expected_pairs(searched, strings)
+    assert asked
+    asked.clear()
+    monkeypatch.setattr(literal_search, "FREE_WORK", 1 << 40)
+    assert pairs_of(LiteralSearch(searched), TextColumn(None, strings)) == expected_pairs(searched, strings)
+    assert not asked
 
 
 @pytest.mark.parametrize("memory", [1, 20_000, 60_000, 200_000, 2 << 20])
@@ -199,12 +258,12 @@ def history() -> tuple[list[dict[str, Any]], list[Round]]:
         for number in gone:
             del kept[number]
         matches = [[number for number, holds in kept.items() if holds[place]] for place in range(len(events))]
-        parts = [dict(list(added.items())[part]) for part in (slice(500), slice(500, None))]
-        rounds.append(Round(*parts, gone, matches))
+        one_by_one, together = (dict(list(added.items())[part]) for part in (slice(500), slice(500, None)))
+        rounds.append(Round(one_by_one, together, gone, matches))
     return events, rounds
 
 
-@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "scan"])
+@pytest.mark.parametrize("engine", [engine for engine in engine_names() if engine != "scan"])
 def test_live(engine: str) -> None:
     """Patterns come and go: in the tail, in blocks, merged, removed; alone, negated, beside other tests."""
     events, rounds = history()

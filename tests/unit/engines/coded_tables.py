@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ray_pubsub.columns.clause_table import ClauseTable, Form, Side, TestRecord
+from ray_pubsub.columns.clause_compiler import Compiler
+from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.event_codes import EventCodes, encode_events
-from ray_pubsub.columns.recipes import Compiler
+from ray_pubsub.columns.test_records import Form, Side, TestRecord
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.coded_segment import CodedSegment
+from ray_pubsub.engines.papers.coded_segment import CodedSegment
 from ray_pubsub.language.shapes import ShapeCache
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ray_pubsub import MatchIndex
-from ray_pubsub.engines import calibration
-from ray_pubsub.engines.calibration import (
+from ray_pubsub.engines.selection import calibration
+from ray_pubsub.engines.selection.calibration import (
     CACHE_VARIABLE,
     cache_directory,
     constants_file,
@@ -23,8 +23,8 @@ from ray_pubsub.engines.calibration import (
     read,
     write,
 )
-from ray_pubsub.engines.machine import TYPICAL, MachineConstants
-from ray_pubsub.engines.segments import FEWEST_CHOSEN
+from ray_pubsub.engines.selection.machine import TYPICAL, MachineConstants
+from ray_pubsub.engines.selection.segment_choice import FEWEST_CHOSEN
 
 
 @pytest.fixture
@@ -155,7 +155,9 @@ def test_where_it_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_processes_at_once(cache: Path) -> None:
     """All of them get constants, and one whole file is left."""
-    program = "from ray_pubsub.engines.calibration import machine_constants; print(machine_constants().word > 0)"
+    program = (
+        "from ray_pubsub.engines.selection.calibration import machine_constants; print(machine_constants().word > 0)"
+    )
     started = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert [process.communicate()[0].strip() for process in started] == ["True"] * 3
     assert [path.name for path in cache.iterdir()] == [stored().name]

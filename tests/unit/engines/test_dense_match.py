@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from coded_tables import table_of
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.dense_segment import DenseSegment
-from ray_pubsub.kernels.dense_check import TILE
+from ray_pubsub.engines.dense.segment import DenseSegment
+from ray_pubsub.kernels.dense.check import TILE
 from ray_pubsub.model.dict_events import from_dicts
+from tests.unit.engines.coded_tables import table_of
 
 LEAST, MOST, ABSENT = -(10**12), 10**12, -(10**13)
 Intervals = tuple[NDArray[np.int64], NDArray[np.int64]]

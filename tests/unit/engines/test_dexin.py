@@ -7,14 +7,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_rein import BLOCKS, CASES, SCENES, Scene, brute_force, case_answers, events_of, found_by, split, table_of
 
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.event_codes import EventCodes, encode_events
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.dexin import DexinSegment
-from ray_pubsub.engines.dexin_plan import Plan
+from ray_pubsub.engines.papers.coded_segment import array_bytes
+from ray_pubsub.engines.papers.dexin import DexinSegment
+from ray_pubsub.engines.papers.dexin_plan import Plan
 from ray_pubsub.model.dict_events import from_dicts
+from tests.unit.engines.test_rein import (
+    BLOCKS,
+    CASES,
+    SCENES,
+    Scene,
+    brute_force,
+    case_answers,
+    events_of,
+    found_by,
+    split,
+    table_of,
+)
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "caches": {},
@@ -23,6 +35,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "exclusive only": {"exclusive_only": True},
     "plain exclusive only": {"cache": 0, "exclusive_only": True},
     "inclusive only": {"inclusive_only": True},
+    "as published": {"cache": 0, "paper_costs": True},
 }
 PAPER = Scene(clauses=2_000, columns=5, tests=(5, 5), values=10_000, carried=1.0)
 
@@ -70,7 +83,7 @@ def test_every_cache_is_the_state_at_its_code() -> None:
     scene = Scene(clauses=1_000, columns=1, tests=(1, 1), values=300)
     table, vocabulary = table_of(scene, 9)
     segment = DexinSegment(table, vocabulary, cache=16, exclusive_only=True)
-    caches = segment._caches
+    caches = segment._index.caches
     assert len(caches.low) >= 10
     assert np.all(np.diff(caches.low) + np.diff(caches.high) >= 0)
     every = from_dicts([{"a0": value / 2} for value in range(-2, 602)])
@@ -81,8 +94,8 @@ def test_every_cache_is_the_state_at_its_code() -> None:
 def test_equal_boundaries_share_a_cache() -> None:
     """A column of few values has few states, however many boundaries."""
     segment, _ = built(Scene(clauses=2_000, columns=1, tests=(1, 1), values=2), 4)
-    assert len(segment._caches.low) > 20
-    assert len(np.unique(segment._caches.word)) < 10
+    assert len(segment._index.caches.low) > 20
+    assert len(np.unique(segment._index.caches.word)) < 10
 
 
 def test_rates_are_near_the_truth() -> None:
@@ -92,7 +105,7 @@ def test_rates_are_near_the_truth() -> None:
     column, code = codes.column, codes.code
     slot = segment._grid.first[column] + (code >> segment._grid.shift[column])
     estimated = segment._excluded[slot]
-    doubtful = sum(np.diff(bounds.starts)[slot] for bounds in segment._lists) / len(segment)
+    doubtful = sum(np.diff(bounds.starts)[slot] for bounds in segment._index.lists[:2]) / len(segment)
     counted = [
         ((coded.low[coded.column == place] > value) | (coded.high[coded.column == place] < value)).sum() / len(segment)
         for place, value in zip(column.tolist(), code.tolist(), strict=True)
@@ -140,7 +153,7 @@ def test_threads_do_not_share_scratch() -> None:
 def test_memory_follows_the_tests() -> None:
     """Caches too: a list of few boundaries has none."""
     segment, _ = built(SCENES["sparse"], 3)
-    assert len(segment._caches.bits) == 0
-    assert segment._index_bytes() < 24 * segment.coded.offsets[-1] + 100 * segment.coded.space.columns
+    assert len(segment._index.caches.bits) == 0
+    assert array_bytes(segment._index) < 24 * segment.coded.offsets[-1] + 100 * segment.coded.space.columns
     dense, _ = built(Scene(clauses=4_000, tests=(6, 6)), 3)
-    assert dense._caches.bits.nbytes < 2 * 64 / 8 * dense.coded.offsets[-1]
+    assert dense._index.caches.bits.nbytes < 2 * 64 / 8 * dense.coded.offsets[-1]

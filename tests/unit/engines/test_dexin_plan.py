@@ -7,13 +7,12 @@ import itertools
 import numpy as np
 import pytest
 
-from ray_pubsub.engines.dexin_plan import (
+from benchmarks.reference.optimal_plan import exhaustive_optimum, plan_cost
+from ray_pubsub.engines.papers.dexin_plan import (
     Floats,
     Plan,
     cached_cost,
-    exhaustive_optimum,
     first_fit,
-    plan_cost,
     removal_costs,
 )
 

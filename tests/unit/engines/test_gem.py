@@ -9,15 +9,36 @@ from typing import Any
 
 import numpy as np
 import pytest
-from coded_tables import EXPRESSIONS, expected, matched, mixed_events, random_events, random_table, table_of
 
-from ray_pubsub.columns.clause_table import ClauseTable, Form, Side
+from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.test_records import Form, Side
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.gem import GemSegment
-from ray_pubsub.kernels.triangle_cells import FULL, cell_index, fill_bit_sets, fill_cells, plan_rows
-from ray_pubsub.kernels.triangle_match import partition, partitioning_pays, sort_by_rate
+from ray_pubsub.engines.papers.gem import GemSegment
+from ray_pubsub.kernels.papers.coded_arrays import ClauseTests
+from ray_pubsub.kernels.papers.triangle_cells import (
+    FULL,
+    Bounds,
+    Predicates,
+    RowPlan,
+    Shape,
+    Triangles,
+    cell_index,
+    fill_bit_sets,
+    fill_cells,
+    plan_rows,
+)
+from ray_pubsub.kernels.papers.triangle_match import partition, partitioning_pays, sort_by_rate
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.values import Kind
+from tests.unit.engines.coded_tables import (
+    EXPRESSIONS,
+    expected,
+    matched,
+    mixed_events,
+    random_events,
+    random_table,
+    table_of,
+)
 
 PAPER = tomllib.loads((Path(__file__).parents[2] / "contract" / "paper_cases.toml").read_text())
 FACTS: dict[str, Any] = {fact["name"]: fact for fact in PAPER["fact"]}
@@ -35,13 +56,15 @@ OPTIONS = [
     {"block": 256, "tau": 80, "cache": 3},
     {"block": 100, "tau": 1, "cache": 20},
     {"block": 64, "tau": 7, "cache": 5},
+    {"block": 256, "tau": 80, "cache": 10, "paper_costs": True},
+    {"block": 256, "tau": 20, "cache": 0, "paper_costs": True, "uniform_rates": True},
     {},
 ]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_random_intervals(shape: str, options: dict[str, int]) -> None:
+def test_random_intervals(shape: str, options: dict[str, Any]) -> None:
     count, columns, most, values = SHAPES[shape]
     rng = np.random.default_rng(len(shape))
     table, vocabulary = random_table(rng, count, columns, most, values)
@@ -52,7 +75,7 @@ def test_random_intervals(shape: str, options: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_sets_kinds_patterns_and_absence(options: dict[str, int]) -> None:
+def test_sets_kinds_patterns_and_absence(options: dict[str, Any]) -> None:
     rng, vocabulary = np.random.default_rng(1), Vocabulary()
     segment = GemSegment(table_of(EXPRESSIONS * 5, vocabulary), vocabulary, **options)
     events = mixed_events(rng, 150)
@@ -60,7 +83,7 @@ def test_sets_kinds_patterns_and_absence(options: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_a_column_tested_twice_must_hold_twice(options: dict[str, int]) -> None:
+def test_a_column_tested_twice_must_hold_twice(options: dict[str, Any]) -> None:
     rng = np.random.default_rng(2)
     table, vocabulary = random_table(rng, 300, 3, 5, 20, twice=True)
     segment = GemSegment(table, vocabulary, **options)
@@ -126,31 +149,27 @@ def test_cells_of_the_air_quality_example() -> None:
 WIDTH = 3
 
 
-def one_triangle(low: list[int], high: list[int], cells: int) -> tuple[Any, ...]:
+def one_triangle(low: list[int], high: list[int], cells: int) -> Predicates:
     """The predicates of one column, in both orders."""
-    count = len(low)
-    parts: list[Any] = []
+    count, one = len(low), np.array([0])
+    order, offsets = np.arange(count, dtype=np.int32), np.arange(count + 1)
+    tests = ClauseTests(offsets, np.zeros(count, np.int32), np.array(low, np.int32), np.array(high, np.int32))
+    triangles = Triangles(np.array([0, 1]), one, np.array([WIDTH]), np.array([cells]), one, one, one)
+    found = []
     for in_columns in (False, True):
-        parts += [
-            np.zeros(cells * (cells + 1) // 2 + 2, np.uint32),
-            np.empty(count, np.uint16),
-            np.empty(count, np.int32),
-        ]
-        fill_cells(
-            count, np.arange(count, dtype=np.int32), np.arange(count + 1), np.zeros(count, np.int32),
-            np.array(low, np.int32), np.array(high, np.int32), np.array([0, 1]), np.array([0]), np.array([WIDTH]),
-            np.array([cells]), np.array([0]), in_columns, np.full(1, -1), *parts[-3:],
-        )  # fmt: skip
-    return tuple(parts)
+        starts = np.zeros(cells * (cells + 1) // 2 + 2, np.uint32)
+        found.append(Bounds(starts, np.empty(count, np.uint16), np.empty(count, np.int32)))
+        fill_cells(order, count, tests, triangles, in_columns, np.full(1, -1), found[-1])
+    return Predicates(*found)
 
 
-def survivors(code: int, cells: int, edge: int, start: Any, count: int, parts: tuple[Any, ...]) -> list[int]:
+def survivors(code: int, cells: int, edge: int, start: Any, count: int, predicates: Predicates) -> list[int]:
     old = np.zeros(-(-count // 64), np.uint64)
     for clause in range(count):
         old[clause >> 6] |= np.uint64(1 << (clause & 63))
     new = np.full_like(old, 12345)
     # The types the engine's kernel uses, so that nothing is compiled twice.
-    partition(np.int32(code), code // WIDTH, cells, np.int32(edge), start, old, new, 0, *parts)
+    partition(predicates, Shape(cells, WIDTH, 0), np.int32(code), np.int32(edge), start, old, new)
     return [clause for clause in range(count) if int(new[clause >> 6]) >> (clause & 63) & 1]
 
 
@@ -181,7 +200,7 @@ def test_every_start_leads_to_the_same_set() -> None:
     parts = one_triangle(low, high, cells)
     edges = np.arange(cells)
     bits = np.zeros((cells, -(-(count + untested) // 64)), np.uint64)
-    fill_bit_sets(count + untested, cells, edges, parts[0], 0, parts[1], bits)
+    fill_bit_sets(count + untested, cells, edges, parts.rows, 0, bits)
     for code in range(cells * WIDTH):
         right = [n for n in range(count) if low[n] <= code <= high[n]] + list(range(count, count + untested))
         for edge in (FULL, *edges.tolist(), cells):
@@ -195,12 +214,12 @@ def test_caches_split_the_diagonal_and_the_nearest_is_taken() -> None:
         edges = np.rint(np.arange(omega + 1) * (cells / (omega + 1))).astype(np.int64)
         assert (edges[1:] / cells).tolist() == locations["t"]
         parts = one_triangle(list(range(0, 80 * WIDTH, 2)), [80 * WIDTH - 1] * 40 + [200] * 80, cells)
-        plan = tuple(np.empty(cells, np.int32) for _ in range(4))
-        plan_rows(120, 120, cells, edges, parts[0], 0, *plan)
+        plan = RowPlan(*(np.empty(cells, np.int32) for _ in range(4)))
+        plan_rows(120, 120, cells, edges, parts.rows, 0, plan)
         for cell in range(cells):
-            if plan[1][cell] not in (FULL, 0, cells):
+            if plan.start_edge[cell] not in (FULL, 0, cells):
                 away = np.abs(edges[1:] - (cell + 0.5))
-                assert away[plan[0][cell] - 1] == away.min()
+                assert away[plan.start_set[cell] - 1] == away.min()
 
 
 def test_decision_examples() -> None:

@@ -6,21 +6,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from coded_tables import EXPRESSIONS, matched, mixed_events, table_of
 
 from ray_pubsub import MatchIndex
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Segment
-from ray_pubsub.engines.cost_model import CostModel
-from ray_pubsub.engines.machine import TYPICAL
 from ray_pubsub.engines.mixed_segment import MixedSegment, on_common_attributes
-from ray_pubsub.engines.pivot_block import PivotBlock
-from ray_pubsub.engines.rein import ReinSegment
-from ray_pubsub.engines.segments import FEWEST_APART, build_segment
+from ray_pubsub.engines.papers.rein import ReinSegment
+from ray_pubsub.engines.pivot.segment import PivotBlock
+from ray_pubsub.engines.registry import ENGINES
+from ray_pubsub.engines.selection.cost_model import CostModel
+from ray_pubsub.engines.selection.machine import TYPICAL
+from ray_pubsub.engines.selection.segment_choice import FEWEST_APART, choose_segment
 from ray_pubsub.model.dict_events import from_dicts
+from tests.unit.engines.coded_tables import EXPRESSIONS, matched, mixed_events, table_of
 
-MODEL = CostModel(TYPICAL)
+MODEL = CostModel(ENGINES, TYPICAL)
 
 
 def texts(common: int, rare: int) -> list[str]:
@@ -38,7 +39,7 @@ def texts(common: int, rare: int) -> list[str]:
 def mixed() -> tuple[list[str], ClauseTable, Vocabulary, Segment]:
     expressions, vocabulary = texts(4500, 300), Vocabulary()
     table = table_of(expressions, vocabulary)
-    return expressions, table, vocabulary, build_segment(table, vocabulary, model=MODEL)
+    return expressions, table, vocabulary, choose_segment(ENGINES, table, vocabulary, model=MODEL)
 
 
 def events(count: int) -> list[dict[str, Any]]:
@@ -63,7 +64,7 @@ def test_rare_attributes_do_not_keep_the_others_from_bitmaps(mixed: Any) -> None
 def test_what_is_of_one_kind_is_not_cut(common: int, rare: int) -> None:
     vocabulary = Vocabulary()
     table = table_of(texts(common, rare), vocabulary)
-    assert not isinstance(build_segment(table, vocabulary, model=MODEL), MixedSegment)
+    assert not isinstance(choose_segment(ENGINES, table, vocabulary, model=MODEL), MixedSegment)
 
 
 def test_matches(mixed: Any) -> None:

@@ -9,14 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from coded_tables import EXPRESSIONS, expected, matched, mixed_events, random_events, random_table, table_of
 
-from ray_pubsub.columns.clause_table import ClauseTable, Form, Side
+from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.coding import KINDS
+from ray_pubsub.columns.test_records import Form, Side
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.opindex import OpIndexSegment
-from ray_pubsub.kernels.predicate_lists import OPERATORS
+from ray_pubsub.engines.papers.opindex import OpIndexSegment
+from ray_pubsub.kernels.papers.predicate_lists import OPERATORS
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.values import Kind
+from tests.unit.engines.coded_tables import (
+    EXPRESSIONS,
+    expected,
+    matched,
+    mixed_events,
+    random_events,
+    random_table,
+    table_of,
+)
 
 PAPER = tomllib.loads((Path(__file__).parents[2] / "contract" / "paper_cases.toml").read_text())
 FACTS: dict[str, Any] = {fact["name"]: fact for fact in PAPER["fact"]}
@@ -36,7 +46,7 @@ OPTIONS = [{"segments": 1, "bits": 1}, {"segments": 2, "bits": 4}, {"segments": 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_random_intervals(shape: str, options: dict[str, int]) -> None:
+def test_random_intervals(shape: str, options: dict[str, Any]) -> None:
     count, columns, most, values = SHAPES[shape]
     rng = np.random.default_rng(len(shape))
     table, vocabulary = random_table(rng, count, columns, most, values)
@@ -48,7 +58,7 @@ def test_random_intervals(shape: str, options: dict[str, int]) -> None:
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_sets_kinds_patterns_and_absence(options: dict[str, int]) -> None:
+def test_sets_kinds_patterns_and_absence(options: dict[str, Any]) -> None:
     rng, vocabulary = np.random.default_rng(1), Vocabulary()
     segment = OpIndexSegment(table_of(EXPRESSIONS * 5, vocabulary), vocabulary, **options)
     events = mixed_events(rng, 150)
@@ -136,17 +146,21 @@ def table_1() -> OpIndexSegment:
 def entries(segment: OpIndexSegment) -> dict[tuple[str, str, int], list[list[Any]]]:
     """(pivot, operator, segment) → predicates as the paper writes them."""
     space, found = segment.coded.space, {}
-    for group in range(len(segment._signatures)):
-        partition, rest = divmod(group, segment._segments * OPERATORS)
+    for group in range(len(segment._index.lists.signatures)):
+        partition, rest = divmod(group, segment._index.lists.segments * OPERATORS)
         part, operator = divmod(rest, OPERATORS)
         predicates = []
-        for place in range(segment._group_offsets[group], segment._group_offsets[group + 1]):
-            key = int(segment._keys[place])
-            column = int(np.searchsorted(segment._base, key, side="right")) - 1
-            rank = (key - int(segment._base[column]) - int(space.base[column * 4]) - 1) // 2
-            direct = space.least[column * 4] != np.iinfo(np.int64).min
-            operand = space.least[column * 4] + rank if direct else space.operand_whole[space.start[column * 4] + rank]
-            owner = segment.owners[segment._order[segment._targets[place]]]
+        for place in range(segment._index.lists.offsets[group], segment._index.lists.offsets[group + 1]):
+            key = int(segment._index.lists.keys[place])
+            column = int(np.searchsorted(segment._index.base, key, side="right")) - 1
+            rank = (key - int(segment._index.base[column]) - int(space.base[column * KINDS]) - 1) // 2
+            direct = space.least[column * KINDS] != np.iinfo(np.int64).min
+            operand = (
+                space.least[column * KINDS] + rank
+                if direct
+                else space.operand_whole[space.start[column * KINDS] + rank]
+            )
+            owner = segment.owners[segment._index.partitions.order[segment._index.lists.targets[place]]]
             predicates.append(["ABCDE"[column], int(operand), NAMES[owner]])
         found["ABCDE"[segment.pivots[partition]], ("=", "<=", ">=")[operator], part] = predicates
     return found
@@ -155,8 +169,8 @@ def entries(segment: OpIndexSegment) -> dict[tuple[str, str, int], list[list[Any
 def test_pivots_of_table_1(table_1: OpIndexSegment) -> None:
     fact = FACTS["opindex pivots of table 1"]
     assert ["ABCDE"[column] for column in table_1.pivots] == fact["pivot_attributes"]
-    owners = table_1.owners[table_1._order]
-    lists = np.split(owners, table_1._partition_starts[1:-1])
+    owners = table_1.owners[table_1._index.partitions.order]
+    lists = np.split(owners, table_1._index.partitions.starts[1:-1])
     assert lists[-1].tolist() == []  # the universal partition
     found = {"ABCDE"[column]: [NAMES[n] for n in part] for column, part in zip(table_1.pivots, lists[:-1], strict=True)}
     assert found == fact["lists"]
@@ -173,27 +187,30 @@ def test_predicate_lists_of_example_4(table_1: OpIndexSegment) -> None:
 def test_signatures_of_example_4(table_1: OpIndexSegment) -> None:
     inputs = FACTS["opindex signature bounds in example 4"]["distinct_hash_inputs"]
     for group, (pivot, operator, part) in enumerate(entries(table_1)):
-        distinct, bits = inputs[pivot + operator][part], int(table_1._signatures[group]).bit_count()
+        distinct, bits = inputs[pivot + operator][part], int(table_1._index.lists.signatures[group]).bit_count()
         assert min(distinct, 1) <= bits <= min(distinct, 4)
-        assert int(table_1._signatures[group]) < 2**4
+        assert int(table_1._index.lists.signatures[group]) < 2**4
 
 
 def test_counters_of_table_1(table_1: OpIndexSegment) -> None:
-    owners = table_1.owners[table_1._order].tolist()
-    found = {NAMES[owner]: int(count) for owner, count in zip(owners, table_1._initial, strict=True)}
+    owners = table_1.owners[table_1._index.partitions.order].tolist()
+    found = {NAMES[owner]: int(count) for owner, count in zip(owners, table_1._index.partitions.initial, strict=True)}
     assert found == FACTS["opindex counters of table 1"]["initial"]
 
 
 @pytest.mark.parametrize("example", [2, 5])
 def test_counters_after_examples(table_1: OpIndexSegment, example: int) -> None:
     fact = FACTS[f"opindex counters after example {example}"]
-    counters = table_1._buffers()[1]
+    counters = table_1._scratch().counters
     counters[:] = untouched = 99
     assert [NAMES[owner] for owner in matched(table_1, from_dicts([fact["event"]]))[0]] == fact["result"]
-    owners = table_1.owners[table_1._order].tolist()
+    owners = table_1.owners[table_1._index.partitions.order].tolist()
     left = {NAMES[owner]: int(count) for owner, count in zip(owners, counters, strict=True) if count != untouched}
     assert left == fact["remaining"]  # the counters of other pivots are not even set
     assert (
-        sum(int(table_1._initial[place]) - int(counters[place]) for place in np.flatnonzero(counters != untouched))
+        sum(
+            int(table_1._index.partitions.initial[place]) - int(counters[place])
+            for place in np.flatnonzero(counters != untouched)
+        )
         == (fact["decrements"])
     )

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.event_codes import EventCodes
-from ray_pubsub.engines.opindex_cnf import CnfIndex
+from ray_pubsub.engines.cnf.conjunctive_index import CnfIndex
 
 PAPER = tomllib.loads((Path(__file__).parents[2] / "contract" / "paper_cases.toml").read_text())
 FACT = next(fact for fact in PAPER["fact"] if fact["name"] == "opindex cnf example")
@@ -71,7 +71,7 @@ def random_case(
         low, high = [(low, low), (1, high), (low, top), (low, high)][shape]
         return int(rng.integers(columns)), 0 if rng.random() < absent else low, high
 
-    subscriptions = [
+    subscriptions: list[list[Disjunction]] = [
         [[test() for _ in range(rng.integers(1, 5))] for _ in range(rng.integers(0, most_disjunctions + 1))]
         for _ in range(60 if most_disjunctions > 64 else 250)
     ]

@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ray_pubsub.columns.clause_table import ClauseTable, Form, Side, TestRecord
+from ray_pubsub.columns.clause_compiler import Compiler
+from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.event_codes import EventCodes, encode_events
-from ray_pubsub.columns.recipes import Compiler
+from ray_pubsub.columns.test_records import Form, Side, TestRecord
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.coded_segment import CodedSegment
-from ray_pubsub.engines.rein import ReinSegment
+from ray_pubsub.engines.explain.trace import ranges
+from ray_pubsub.engines.papers.coded_segment import CodedSegment, array_bytes
+from ray_pubsub.engines.papers.rein import ReinSegment
 from ray_pubsub.language.shapes import ShapeCache
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch
@@ -118,13 +120,23 @@ def brute_force(segment: CodedSegment, codes: EventCodes) -> list[list[int]]:
         values = np.zeros(coded.space.columns, np.int64)
         values[codes.column[cells]] = codes.code[cells]
         value = values[coded.column]
-        failed = np.bincount(clause[(value < coded.low) | (value > coded.high)], minlength=count)
+        fails = (value < coded.low) | (value > coded.high)
+        if coded.pieces is not None:
+            several = np.flatnonzero(coded.pieces >= 0)
+            first, last = (coded.piece_offsets[coded.pieces[several] + end] for end in (0, 1))
+            test, piece = np.repeat(several, last - first), ranges(first, last - first)
+            inside = (coded.piece_low[piece] <= value[test]) & (value[test] <= coded.piece_high[piece])
+            fails[several] |= np.bincount(test[inside], minlength=len(fails))[several] == 0
+        failed = np.bincount(clause[fails], minlength=count)
         found.append(np.flatnonzero(failed == 0).tolist())
     return found
 
 
 def found_by(segment: CodedSegment, codes: EventCodes) -> list[list[int]]:
-    return split(*segment._match(codes))
+    offsets, numbers = segment._match(codes)
+    if segment._gaps is not None:
+        segment._gaps.settle(codes, offsets, numbers)
+    return split(offsets, numbers[: offsets[-1]])
 
 
 def split(offsets: NDArray[np.int64], numbers: NDArray[Any]) -> list[list[int]]:
@@ -209,6 +221,6 @@ def test_free_attributes_are_in_no_list() -> None:
     table, vocabulary = table_of(scene, 3)
     segment = ReinSegment(table, vocabulary)
     tests = table.test_count
-    assert len(segment._lows.ids) <= tests
-    assert len(segment._highs.ids) <= tests
-    assert segment._index_bytes() < 12 * tests + 60 * scene.columns
+    assert len(segment._index.lows.ids) <= tests
+    assert len(segment._index.highs.ids) <= tests
+    assert array_bytes(segment._index) < 12 * tests + 60 * scene.columns

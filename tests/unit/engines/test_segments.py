@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from ray_pubsub import MatchIndex
-from ray_pubsub.engines.segments import FEWEST_CHOSEN
+from ray_pubsub.engines.selection.segment_choice import FEWEST_CHOSEN
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from random import Random
@@ -13,11 +14,12 @@ from numpy.typing import NDArray
 
 from ray_pubsub import MatchIndex
 from ray_pubsub.columns.event_codes import EventCodes
-from ray_pubsub.engines import transposed
-from ray_pubsub.engines.dense_segment import FEWEST_TRANSPOSED, DenseSegment
-from ray_pubsub.engines.transposed import TransposedMasks
-from ray_pubsub.kernels.bitmaps import build_rows
-from ray_pubsub.kernels.clustering import (
+from ray_pubsub.engines.dense import transposed
+from ray_pubsub.engines.dense.segment import FEWEST_TRANSPOSED, DenseSegment
+from ray_pubsub.engines.dense.transposed import TransposedMasks
+from ray_pubsub.engines.selection import segment_choice
+from ray_pubsub.kernels.dense.bitmaps import build_rows
+from ray_pubsub.kernels.dense.clustering import (
     FREE_HIGH,
     FREE_LOW,
     cluster,
@@ -27,6 +29,7 @@ from ray_pubsub.kernels.clustering import (
     quantile_edges,
 )
 from ray_pubsub.model.dict_events import from_dicts
+from tests.inside_of_index import segmented
 
 Bounds = tuple[NDArray[np.int32], NDArray[np.int32]]
 BATCHES = [0, 1, 63, 64, 65, 1000, 1025]
@@ -44,7 +47,7 @@ def masks_of(low: NDArray[np.int32], high: NDArray[np.int32]) -> TransposedMasks
     narrow = largest_rest(edges, np.where(high < FREE_HIGH, np.maximum(low, high), low).max(axis=1)) < 2**16
     exact = np.empty((count, 2 * columns), np.uint16 if narrow else np.int32)
     least = least_of_codes(edges if narrow else np.zeros_like(edges))
-    build_rows(codes, order, np.arange(count, dtype=np.int32), columns, low, high, least, rows, exact)
+    build_rows(codes, order, np.arange(count, dtype=np.int32), low, high, least, rows, exact)
     return TransposedMasks(rows, exact, edges, least)
 
 
@@ -233,15 +236,23 @@ def random_event(random: Random) -> dict[str, Any]:
 
 def dense_segments(index: MatchIndex) -> list[DenseSegment]:
     blocks = [
-        getattr(block, "_inside", block) for block in index._books.engine.snapshot.blocks
+        getattr(block, "_inside", block) for block in segmented(index).snapshot.blocks
     ]  # inside: of equal clauses one
     found = [block for block in blocks if isinstance(block, DenseSegment)]
     assert found
     return found
 
 
+@pytest.fixture(scope="module", autouse=True)
+def only_dense() -> Iterator[None]:
+    """These tests are about dense segments, whatever the cost model thinks of the clauses."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segment_choice, "_favoured", lambda engines: {"dense": engines["dense"]})
+        yield
+
+
 @pytest.fixture(scope="module")
-def index() -> MatchIndex:
+def index(only_dense: None) -> MatchIndex:
     random = Random(5)
     index = MatchIndex()
     index.add_many(range(9_000), [random_expression(random) for _ in range(9_000)])

@@ -1,4 +1,4 @@
-"""After most subscriptions are gone, slots are given anew: the same answers, and the memory is back."""
+"""After most subscriptions are gone, slots are renumbered: the answers are the same, and memory is freed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from ray_pubsub import MatchIndex
-from ray_pubsub.index.engine_choice import ENGINES
+from ray_pubsub.engines.registry import engine_names
 from ray_pubsub.index.match_index import SLOTS_UNTIL_COMPACTION
 
 COUNT = 12_000
@@ -31,7 +31,7 @@ def table(first: int, count: int) -> pa.Table:
     return pa.table({"id": ids, "attribute": ["x"] * count, "low": ids % 1000, "high": ids % 1000 + 50})
 
 
-@pytest.fixture(params=[engine for engine in ENGINES if engine != "scan"])
+@pytest.fixture(params=[engine for engine in engine_names() if engine != "scan"])
 def index(request) -> MatchIndex:
     index = MatchIndex(request.param)
     index.add_many(range(COUNT), map(text, range(COUNT)), atomic=True)
@@ -45,7 +45,7 @@ def test_the_rest_is_as_before(index: MatchIndex) -> None:
     expected = [number for number in index.match(EVENT) if number in kept]
     books = index._books
     index.remove_many([number for number in index if number not in kept])
-    assert index._books is not books, "slots were not given anew"
+    assert index._books is not books, "slots were not renumbered"
     assert index.match(EVENT) == expected
     assert list(index) == sorted(kept)
     assert {number: index.expression(number) for number in texts} == texts

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from ray_pubsub import MatchIndex
-from ray_pubsub.columns.recipes import Compiler
+from ray_pubsub.columns.clause_compiler import Compiler
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.cnf_segment import CnfSegment
-from ray_pubsub.engines.segments import build_segment
-from ray_pubsub.index.engine_choice import ENGINES
-from ray_pubsub.index.live import LiveIndex
+from ray_pubsub.engines.cnf.segment import CnfSegment
+from ray_pubsub.engines.registry import build_of, engine_names
+from ray_pubsub.index.segmented_index import SegmentedIndex
 from ray_pubsub.language.parser import parse
 from ray_pubsub.language.shapes import ShapeCache
 from ray_pubsub.language.truth import truth
@@ -40,7 +39,7 @@ VALUES: dict[str, list[Any]] = {
     "d": [True, False, "x"],
     "t": [datetime.datetime(2024, 5, 1), datetime.datetime(2024, 5, 2), 1],
 }
-every_engine = pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != "scan"])
+every_engine = pytest.mark.parametrize("engine", [engine for engine in engine_names() if engine != "scan"])
 
 
 def expression(random: Random) -> str:
@@ -98,8 +97,8 @@ def test_live(engine: str) -> None:
     assert any(expected(texts))
 
 
-def live_index(texts: list[str], limits: Limits = SMALL) -> LiveIndex:
-    live, shapes = LiveIndex(limits, build_segment), ShapeCache(limits)
+def live_index(texts: list[str], limits: Limits = SMALL) -> SegmentedIndex:
+    live, shapes = SegmentedIndex(limits, build_of("auto", {})), ShapeCache(limits)
     for slot, text in enumerate(texts):
         live.add(slot, shapes.parse(text), -1)
     return live
@@ -109,13 +108,13 @@ def test_they_live_in_a_segment_of_their_own_and_merge() -> None:
     random = Random(5)
     texts = [expression(random) if number % 2 else f"a = {number}" for number in range(300)]
     live = live_index(texts)
-    live.upkeep.merge_all()
+    live.maintenance.merge_all()
     kinds = [type(block) for block in live.snapshot.blocks]
     assert len(kinds) == 2 and kinds.count(CnfSegment) == 1
     owners = {owner for block in live.snapshot.blocks for owner in block.owners.tolist()}
     for slot in range(0, 300, 3):
         live.remove(slot)
-    live.upkeep.merge_all()
+    live.maintenance.merge_all()
     left = {owner for block in live.snapshot.blocks for owner in block.owners.tolist()}
     assert left == {owner for owner in owners if owner % 3}
 
@@ -172,7 +171,7 @@ def test_a_shape_is_worked_out_once_and_says_the_same() -> None:
 def test_explain_counts_what_is_met() -> None:
     texts = [" and ".join(f"(a{part} = {number} or b{part} = 1)" for part in range(8)) for number in range(200)]
     live = live_index(texts, Limits())
-    live.upkeep.merge_all()
+    live.maintenance.merge_all()
     (block,) = live.snapshot.blocks
     plan = block.explain(from_dicts([{f"a{part}": 7 for part in range(8)}]))
     assert (plan.engine, plan.clauses, plan.matches, plan.verified) == ("cnf", 200, 1, 1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ray_pubsub import MatchIndex
 from ray_pubsub.index.dead_clauses import STALE_PART, DeadClauses
-from ray_pubsub.index.live import LiveIndex
+from ray_pubsub.index.segmented_index import SegmentedIndex
 from ray_pubsub.model.dict_events import from_dicts
 
 
@@ -21,7 +21,7 @@ def test_counts_are_late_but_never_too_high() -> None:
     index.add_many(range(4000), map(text, range(4000)))
     index.add_many(range(4000, 9000), map(text, range(4000, 9000)))
     engine = index._books.engine
-    assert isinstance(engine, LiveIndex)
+    assert isinstance(engine, SegmentedIndex)
     victims = turns.sample(range(9000), 2000)
     for number, victim in enumerate(victims, 1):
         index.remove(victim)
@@ -39,11 +39,11 @@ def test_new_blocks_are_counted_and_old_ones_forgotten() -> None:
     index, dead = MatchIndex(), DeadClauses()
     index.add_many(range(2000), map(text, range(2000)))
     engine = index._books.engine
-    assert isinstance(engine, LiveIndex)
+    assert isinstance(engine, SegmentedIndex)
     index.remove_many(range(100))
     assert dead.of(engine.snapshot, 100) == [100]
     assert dead.known_in(engine.snapshot)
-    engine.upkeep.merge_all()
+    engine.maintenance.merge_all()
     assert not dead.known_in(engine.snapshot)
     assert dead.of(engine.snapshot, 100) == [0]
     assert len(dead._counted) == 1, "what was merged is forgotten"
@@ -54,7 +54,7 @@ def test_a_reader_sees_what_is_removed_after_its_snapshot() -> None:
     index = MatchIndex()
     index.add_many(range(2000), ["x >= 0"] * 2000)
     engine = index._books.engine
-    assert isinstance(engine, LiveIndex)
+    assert isinstance(engine, SegmentedIndex)
     index.remove(7)
     before = engine.snapshot
     index.remove(8)
@@ -62,8 +62,8 @@ def test_a_reader_sees_what_is_removed_after_its_snapshot() -> None:
     index.add(11, "x >= 5")
     for events in ([{"x": 1}], [{"x": 1}, {"x": 2}]):
         batch = from_dicts(events)
-        old = before.match(batch, engine.vocabulary, engine._scratch)
-        new = engine.snapshot.match(batch, engine.vocabulary, engine._scratch)
+        old = before.match(batch, engine.vocabulary)
+        new = engine.snapshot.match(batch, engine.vocabulary)
         for number in range(len(events)):
             seen = np.sort(old.slots[old.offsets[number] : old.offsets[number + 1]]).tolist()
             assert seen == [slot for slot in range(2000) if slot != 7]

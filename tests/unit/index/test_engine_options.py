@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,8 @@ EVENTS = [{"x": x, "y": x % 20} for x in range(0, 60, 7)]
         ("dexin", {"cache": 0}),
         ("dexin", {"cache": 5}),
         ("dexin", {"exclusive_only": True}),
+        ("dexin", {"cache": 0, "paper_costs": True}),
+        ("gem", {"cache": 10, "tau": 80, "paper_costs": True, "uniform_rates": True}),
         ("dexin", {"inclusive_only": True, "cache": 0}),
         ("gem", {"cache": 0, "tau": 1}),
         ("gem", {"cache": 7, "tau": 33}),
@@ -28,7 +31,7 @@ EVENTS = [{"x": x, "y": x % 20} for x in range(0, 60, 7)]
         ("rein", {"buckets": 7}),
     ],
 )
-def test_the_answer_is_the_same(engine: str, options: dict[str, int | bool]) -> None:
+def test_the_answer_is_the_same(engine: str, options: dict[str, Any]) -> None:
     index, scan = MatchIndex(engine, **options), MatchIndex("scan")
     for each in (index, scan):
         each.add_many(range(len(TEXTS)), TEXTS, atomic=True)
@@ -53,7 +56,7 @@ def test_the_answer_is_the_same(engine: str, options: dict[str, int | bool]) -> 
         ("auto", {"merges": "later"}, "merges", "must be one of 'inline', 'background', not 'later'"),
     ],
 )
-def test_what_is_wrong_is_said(engine: str, options: dict[str, object], setting: str, says: str) -> None:
+def test_what_is_wrong_is_said(engine: str, options: dict[str, Any], setting: str, says: str) -> None:
     with pytest.raises(SettingError) as caught:
         MatchIndex(engine, **options)
     assert caught.value.setting == setting

@@ -12,11 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from ray_pubsub import Limits, MatchIndex
-from ray_pubsub.errors import ExpressionLimitError, IndexFileError, SettingError
+from ray_pubsub.errors import ExpressionLimitError, IndexFileError, RayPubSubError, SettingError
+from ray_pubsub.index.storage.saved_texts import SavedTexts
+from ray_pubsub.language.shapes import ShapeCache
 
 resource = pytest.importorskip("resource", reason="limits of a process are POSIX")
 
@@ -59,7 +62,7 @@ def test_an_empty_index(tmp_path: Path) -> None:
 
 def test_texts_are_kept_as_they_were_written(tmp_path: Path) -> None:
     index = MatchIndex()
-    written = {
+    written: dict[str | int, str] = {
         "plain": "x = 1",
         "odd": "  X  =  1   AND not(  `a b` like 'it''s%' ) ",
         "unicode": "s = '\U0001f600' or größe > 5",
@@ -77,7 +80,7 @@ def test_texts_are_kept_as_they_were_written(tmp_path: Path) -> None:
     assert texts(loaded) == written
     assert list(loaded) == list(written)
     assert [type(identity) for identity in loaded] == [type(identity) for identity in written]
-    events = [{"x": 1}, {"x": INF}, {"s": "aa"}, {"s": "\U0001f600"}, {"s": "a\0b"}, {}]
+    events: list[dict[str, Any]] = [{"x": 1}, {"x": INF}, {"s": "aa"}, {"s": "\U0001f600"}, {"s": "a\0b"}, {}]
     assert [loaded.match(event) for event in events] == [index.match(event) for event in events]
 
 
@@ -310,7 +313,7 @@ def fails_to_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     def sync(descriptor: int) -> None:
         raise OSError("no sync today")
 
-    monkeypatch.setattr("ray_pubsub.index.storage.os.fsync", sync)
+    monkeypatch.setattr("ray_pubsub.index.storage.index_file.os.fsync", sync)
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
@@ -362,3 +365,16 @@ def test_an_index_pickles_as_its_file() -> None:
     copy = pickle.loads(pickle.dumps(index))
     assert (copy.engine, copy.limits, list(copy)) == (index.engine, index.limits, ["a", 1])
     assert copy.match({"x": 1}) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "text", [b"x = \xff\xff\xff", b"x = 99999999999999999999", b"x = timestamp 'never'", b"x = = ="]
+)
+def test_a_saved_text_that_was_forged_is_an_error_of_ours_when_it_is_read(text: bytes) -> None:
+    """With checksums that fit nothing is noticed before."""
+    content = pa.array([text], pa.binary())
+    column = pa.Array.from_buffers(pa.string(), 1, content.buffers())
+    texts = SavedTexts(np.array([0]), column, ShapeCache(Limits()).parse, "file")
+    for use in (texts.tree_at, lambda slot: texts.alone(slot).tree_at(slot)):
+        with pytest.raises(RayPubSubError):
+            use(0)

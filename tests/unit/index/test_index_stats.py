@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import pickle
 import random
+from typing import Any
 
 import pytest
 
 import ray_pubsub
-from ray_pubsub.index.engine_choice import ENGINES
+from ray_pubsub.engines.registry import engine_names
 
 CACHED = ("dexin", "gem")
 
 
-def filled(engine: str, count: int = 3000, **options: int) -> ray_pubsub.MatchIndex:
+def filled(engine: str, count: int = 3000, **options: Any) -> ray_pubsub.MatchIndex:
     """Bulk, so that there is a block; and all different, so that none is shared."""
     draw = random.Random(1)
     index = ray_pubsub.MatchIndex(engine, **options)
@@ -25,13 +26,13 @@ def filled(engine: str, count: int = 3000, **options: int) -> ray_pubsub.MatchIn
     return index
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", engine_names())
 def test_an_empty_index_holds_nothing(engine: str) -> None:
     stats = ray_pubsub.MatchIndex(engine).stats()
     assert (stats.engine, stats.subscriptions, stats.clauses, stats.blocks, stats.tail) == (engine, 0, 0, (), 0)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", engine_names())
 def test_everything_is_in_a_block_or_in_the_tail(engine: str) -> None:
     index = filled(engine)
     index.add("one more", "z = 1 or y = 2")
@@ -50,7 +51,7 @@ def test_everything_is_in_a_block_or_in_the_tail(engine: str) -> None:
     assert all(block.bytes > 0 for block in stats.blocks)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", engine_names())
 def test_the_blocks_are_of_the_engine(engine: str) -> None:
     (kind,) = filled(engine).stats().blocks_by_engine()
     assert kind == engine or (engine == "auto" and kind in ("dense", "pivot"))
@@ -96,7 +97,7 @@ def test_without_a_cache_nothing_begins_at_one(engine: str) -> None:
     assert cache.hits == 0 < cache.steps
 
 
-@pytest.mark.parametrize("engine", sorted({*ENGINES} - {*CACHED}))
+@pytest.mark.parametrize("engine", sorted({*engine_names()} - {*CACHED}))
 def test_engines_without_a_cache_say_so(engine: str) -> None:
     assert filled(engine).stats().cache is None
 

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from ray_pubsub import MatchIndex
-from ray_pubsub.engines.plan import IndexPlan, Partitions, Pipeline, SegmentPlan, Step
+from ray_pubsub.engines.explain.plan import IndexPlan, Partitions, Pipeline, SegmentPlan, Step
 from ray_pubsub.errors import EventError, UnknownSubscriptionError
 from ray_pubsub.index.explanation import Explanation
 
@@ -148,7 +148,7 @@ def test_a_bad_event_is_an_error_as_in_match(engine: str) -> None:
     errors = []
     for ask in (index.match, index.explain):
         with pytest.raises(EventError) as caught:
-            ask({"a": object()})
+            ask(5)  # type: ignore[call-overload, arg-type]
         errors.append((caught.value.attribute, caught.value.reason))
     assert errors[0] == errors[1]
 
@@ -282,3 +282,13 @@ def test_of_many_pivots_those_that_meet_most_are_shown() -> None:
     assert "pivots: 30 visited (15,000 clauses), 7 skipped (3,500 clauses)" in text
     assert "pivot p29" in text and "pivot p22" in text and "pivot p21" not in text
     assert text.endswith(f"and 22 more, which met {sum(range(22))} clauses: {sum(range(22))} matches")
+
+
+def test_computed_values_are_shown() -> None:
+    index = MatchIndex()
+    index.add("s", "lower(name) = 'ann' and price * 2 > 5 and length(other) > 1")
+    plan = index.explain({"name": "ANN", "price": 4})
+    assert plan.computed == (("lower(name)", "'ann'"), ("price * 2", "8"))
+    assert "computed: lower(name) is 'ann'\ncomputed: price * 2 is 8\n" in str(plan)
+    assert plan.to_dict()["computed"][1] == ["price * 2", "8"]
+    assert index.explain({}).computed == ()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ray_pubsub.index.slot_map import SlotMap
-from ray_pubsub.kernels.id_table import EMPTY, home, insert, take_out
+from ray_pubsub.kernels.index.id_table import EMPTY, home, insert, take_out
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN
 
 IDS = st.one_of(st.integers(-5, 40), st.sampled_from([INT64_MIN, INT64_MAX, 0]), st.text("ab", max_size=2))

@@ -11,7 +11,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from generators import CONSTANTS, events_near, number_constants, trees
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from ray_pubsub.language.tree import Tree
 from ray_pubsub.language.truth import truth
 from ray_pubsub.model.dict_events import flatten
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN
+from tests.generators import CONSTANTS, events_near, number_constants, trees
 
 TABLE = pa.schema(
     {

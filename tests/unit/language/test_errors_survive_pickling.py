@@ -21,6 +21,8 @@ ONE_OF_EACH = [
     SENSE,
     errors.ExpressionLimitError("leaves", 10_000, 10_001),
     errors.SubscriptionIdError(1.5),
+    errors.MetadataError("data", "too long"),
+    errors.RuleFormatError("sigma", "no detection"),
     errors.UnknownSubscriptionError("s1"),
     errors.RejectedSubscriptionsError([Rejection(0, "s1", SYNTAX), Rejection(3, 7, SENSE)]),
     errors.EventError("price", "too odd", 3),
@@ -40,11 +42,12 @@ ONE_OF_EACH = [
     errors.ClusterError(None, "no Ray cluster runs on this machine"),
     errors.FencedError("registry", 3, 4),
     errors.OverloadedError("coordinator", 12, 0.5),
+    errors.MissingExtraError("Ray", "server"),
 ]
 
 
 def test_there_is_one_of_each() -> None:
-    public = {getattr(errors, name) for name in errors.__all__} - {Rejection}
+    public = {getattr(errors, name) for name in errors.__all__} - {Rejection, errors.UnknownSubscriberWarning}
     assert {type(error) for error in ONE_OF_EACH} == public
 
 

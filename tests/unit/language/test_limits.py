@@ -32,6 +32,8 @@ TOO_LARGE = {
     "set_size": ("x in (1, 2, 3)", 2, 3),
     "pattern_length": ("s like 'abc'", 2, 3),
     "word_length": ("a.bc = 1", 3, 4),
+    "term_size": ("abs(x) + y > 1", 3, 4),
+    "term_depth": ("abs(abs(abs(x))) > 1", 2, 3),
 }
 
 

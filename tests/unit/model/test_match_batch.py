@@ -153,7 +153,7 @@ def test_an_event_without_its_id_is_bad() -> None:
 
 # ------------------------------------------------------------------------------------------------------------- bad events
 
-BAD = [{"x": 1}, {"x": b"?"}, {"x": 1}, {"x": b"?"}]
+BAD: list[dict[str, Any]] = [{"x": 1}, {"x": b"?"}, {"x": 1}, {"x": b"?"}]
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ BAD = [{"x": 1}, {"x": b"?"}, {"x": 1}, {"x": b"?"}]
     ids=["dicts", "arrow", "pandas"],
 )
 def test_bad_events_keep_their_place_and_match_nothing(events: Any) -> None:
-    batch = index_of(one="x = 1", always="true").match_many(events)
+    batch = index_of(one="x = 1", always="true", tested="y = 1").match_many(events, strict=True)
     assert [sorted(batch[place]) for place in range(4)] == [["always", "one"], [], ["always", "one"], []]
     assert batch.event_ids.tolist() == [0, 1, 2, 3]
     assert batch.offsets.tolist() == [0, 2, 2, 4, 4]
@@ -176,7 +176,7 @@ def test_bad_events_keep_their_place_and_match_nothing(events: Any) -> None:
 
 
 def test_all_events_bad() -> None:
-    batch = index_of(always="true").match_many([{"x": b"?"}, {"x": b"?"}])
+    batch = index_of(always="true").match_many([{"x": b"?"}, {"x": b"?"}], strict=True)
     assert (len(batch), list(batch), len(batch.errors)) == (0, [[], []], 2)
 
 

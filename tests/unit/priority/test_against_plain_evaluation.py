@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from generators import events_near, trees
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from plain_rules import LEVELS, PlainRules
 
 from ray_pubsub.language.printer import write
 from ray_pubsub.language.tree import Tree
 from ray_pubsub.priority import Bins, Categories, Function, PriorityRules, Quantiles, Steps
+from tests.generators import events_near, trees
+from tests.unit.priority.plain_rules import LEVELS, PlainRules
 
 Rule = tuple[str, Tree]
 rule_sets = st.lists(st.tuples(st.sampled_from(LEVELS), trees(most_leaves=5)), min_size=1, max_size=10)

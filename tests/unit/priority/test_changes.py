@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from plain_rules import LEVELS, PlainRules
 
 from ray_pubsub import PriorityRules
+from tests.unit.priority.plain_rules import LEVELS, PlainRules
 
 SITES = ["A", "B", "C", "D", "E"]
 
@@ -92,7 +92,7 @@ def test_random_sequences(seed: int, confirm: bool) -> None:
             rules.rebuild()
         if step % 4 == 0:
             check(rules, plain, random_)
-    assert rules.stats()["rebuilds"] > 1
+    assert rules.stats().rebuilds > 1
 
 
 @pytest.mark.parametrize("confirm", [True, False])
@@ -102,16 +102,16 @@ def test_what_was_added_can_be_taken_out_without_a_trace(confirm: bool) -> None:
     rules = PriorityRules(LEVELS, confirm=confirm)
     texts = [random_text(random_) for _ in range(300)]
     rules.add_many(range(300), [random_.choice(LEVELS) for _ in texts], texts)
-    rebuilds = rules.stats()["rebuilds"]
+    rebuilds = rules.stats().rebuilds
     order = list(range(300))
     random_.shuffle(order)
     for identity in order:
         assert rules.remove(identity)
     stats = rules.stats()
-    assert stats["rebuilds"] == rebuilds
-    assert [level["keys"] for level in stats["filters"].values()] == [0, 0, 0]
-    assert [level["fill"] for level in stats["filters"].values()] == [0, 0, 0]
-    assert all(not any(vector["covered"].values()) for vector in stats["vectors"])
+    assert stats.rebuilds == rebuilds
+    assert [level.keys for level in stats.filters.values()] == [0, 0, 0]
+    assert [level.fill for level in stats.filters.values()] == [0, 0, 0]
+    assert all(not any(vector.covered.values()) for vector in stats.vectors)
     assert rules.priorities([random_event(random_) for _ in range(50)]) == ["low"] * 50
     assert len(rules) == 0
 
@@ -164,7 +164,7 @@ def test_single_adds_are_put_into_the_bins_there_are() -> None:
     rules.add_many(range(len(texts)), ["high"] * len(texts), texts)
     for number, text in enumerate(texts):
         plain.add(number, "high", text)
-    before = rules.stats()["rebuilds"]
+    before = rules.stats().rebuilds
     for number in range(40):
         low = random_.randrange(2000) + 0.5
         text = random_.choice(
@@ -172,7 +172,7 @@ def test_single_adds_are_put_into_the_bins_there_are() -> None:
         )
         rules.add(f"new {number}", "critical", text)
         plain.add(f"new {number}", "critical", text)
-    assert rules.stats()["rebuilds"] == before
+    assert rules.stats().rebuilds == before
     events = [{"x": value / 4, "other": value % 50} for value in range(0, 8000, 7)] + [{"x": "a"}, {"x": "b"}]
     found = rules.levels_of(events).levels
     expected = np.array([plain.number(event) for event in events])
@@ -190,10 +190,10 @@ def test_filters_grow_without_losing_anything() -> None:
         rules.add(10_000 + number, "high", f"x between {x} and {x + 200} and y = {y}")
         values.append({"x": x + 100, "y": y})
     stats = rules.stats()
-    assert stats["filters_grown"] >= 1
-    assert stats["rebuilds"] == 1
+    assert stats.filters_grown >= 1
+    assert stats.rebuilds == 1
     assert set(rules.priorities(values)) == {"high"}
-    assert stats["false_positive_rate"]["expected_of_filters"] <= 0.011
+    assert stats.expected_rate <= 0.011
 
 
 def test_counts_that_are_full_stay_full() -> None:

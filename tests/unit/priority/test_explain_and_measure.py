@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from plain_rules import LEVELS
 
 from ray_pubsub import PriorityRules
 from ray_pubsub.priority import Bins, Categories, Function, Quantiles, Steps
-from ray_pubsub.priority.boxes import Refusal
+from ray_pubsub.priority.instantiation.boxes import Refusal
+from ray_pubsub.priority.statistics import ConfirmationStats
+from tests.unit.priority.plain_rules import LEVELS
 
 
 def test_the_rule_and_its_signature() -> None:
@@ -21,7 +22,7 @@ def test_the_rule_and_its_signature() -> None:
     rules.add("r2", "high", "temperature >= 40")
     explained = rules.explain({"temperature": 75, "site": "A"})
     assert (explained.level, explained.exact, explained.rules) == ("critical", "critical", ("r1",))
-    assert explained.texts == ("temperature > 60 and site in ('A', 'B')",)
+    assert explained.expressions == ("temperature > 60 and site in ('A', 'B')",)
     lines = str(explained).splitlines()
     assert lines[0] == "critical: a rule matches"
     assert lines[1] == "  rule 'r1': temperature > 60 and site in ('A', 'B')"
@@ -57,13 +58,13 @@ def test_rules_that_are_matched_exactly_are_told_with_the_reason() -> None:
     }
     rules.add_many(list(texts), ["high"] * len(texts), list(texts.values()))
     stats = rules.stats()
-    assert stats["exact_reasons"] == {
+    assert stats.exact_reasons == {
         Refusal.PATTERN: 1,
         Refusal.NORMAL_FORM: 1,
         Refusal.FUNCTION: 1,
         Refusal.ATTRIBUTES: 1,
     }
-    assert stats["exact_rules"] == sum(stats["exact_reasons"].values())
+    assert stats.exact_rules == sum(stats.exact_reasons.values())
     events: dict[str, dict[str, Any]] = {
         "pattern": {"name": "a fire"},
         "form": {f"{'abc'[number % 3]}{number}": 1 + number % 3 for number in range(8)},
@@ -85,21 +86,25 @@ def test_a_rule_of_too_many_boxes_is_matched_exactly() -> None:
     rules.add_many(range(200), ["normal"] * 200, texts)
     odd = ", ".join(str(number) for number in range(1, 20, 2))
     rules.add("odd", "high", " and ".join(f"p{place} in ({odd})" for place in range(4)))
-    assert rules.stats()["exact_reasons"] == {Refusal.BOXES: 1}
+    assert rules.stats().exact_reasons == {Refusal.BOXES: 1}
     assert rules.priority({f"p{place}": 7 for place in range(4)}) == "high"
     assert rules.priority({f"p{place}": 7 + place for place in range(4)}) == "normal"
     rules.remove("odd")
     assert rules.priority({f"p{place}": 7 for place in range(4)}) == "low"
-    assert rules.stats()["exact_rules"] == 0
+    assert rules.stats().exact_rules == 0
 
 
-def test_more_sets_of_attributes_than_vectors() -> None:
-    rules = PriorityRules(LEVELS)
+@pytest.mark.parametrize("vectors", [0, 64, 200])
+def test_more_sets_of_attributes_than_vectors(vectors: int) -> None:
     count = 80
+    rules = PriorityRules(LEVELS, vectors=vectors)
     rules.add_many(range(count), ["high"] * count, [f"a{number} = 1" for number in range(count)])
     stats = rules.stats()
-    assert len(stats["vectors"]) == 64
-    assert stats["exact_reasons"] == {Refusal.VECTORS: 16}
+    assert len(stats.vectors) == min(vectors, count)
+    refused = count - len(stats.vectors)
+    assert stats.exact_rules == refused
+    assert stats.exact_reasons == ({Refusal.VECTORS: refused} if refused else {})
+    assert (f"{Refusal.VECTORS}: {refused} rules" in str(stats)) == (refused > 0)
     assert set(rules.priorities([{f"a{number}": 1} for number in range(count)])) == {"high"}
     assert set(rules.priorities([{f"a{number}": 2} for number in range(count)])) == {"low"}
 
@@ -138,7 +143,7 @@ def test_false_positives_of_the_filters_are_within_the_stated_rate(rate: float) 
     free = measured.unmatched
     wrong = int(((found > 0) & (expected == 0)).sum())
     assert wrong / free < rate + 4 * np.sqrt(rate / free)
-    theory = rules.stats()["false_positive_rate"]["expected_of_filters"]
+    theory = rules.stats().expected_rate
     assert theory <= rate * 1.1
     assert abs(wrong / free - theory) < 5 * np.sqrt(theory / free) + 0.05 * theory
     assert f"{measured.by_filter:,} of the filters" in str(measured)
@@ -164,7 +169,7 @@ def test_a_finer_granularity_has_fewer_false_positives() -> None:
     for bins in (1, 5, 40):
         rules = PriorityRules(LEVELS, confirm=False, discretizers={"x": Quantiles(bins)})
         rules.add_many(range(len(texts)), ["high"] * len(texts), texts)
-        assert rules.stats()["vectors"][0]["bins"][0] <= bins + 1
+        assert rules.stats().vectors[0].bins[0] <= bins + 1
         assert (rules.measure(events).discretization_rate > 0) == (bins < len(texts))
 
 
@@ -172,7 +177,7 @@ def test_categories_and_the_rest() -> None:
     rules = PriorityRules(LEVELS, confirm=False, false_positive_rate=1e-6)
     rules.add("r", "high", "site in ('A', 'C')")
     rules.add("q", "critical", "site = 'B' and x > 1")
-    assert sorted(vector["bins"] for vector in rules.stats()["vectors"]) == [[2, 2], [3]]
+    assert sorted(vector.bins for vector in rules.stats().vectors) == [(2, 2), (3,)]
     found = rules.priorities([{"site": site, "x": 2} for site in ["A", "B", "C", "AA", "D", None, 5]])
     assert found == ["high", "critical", "high", "low", "low", "low", "low"]
     own = PriorityRules(LEVELS, confirm=False, discretizers={"site": Categories(["A", "B"])})
@@ -184,18 +189,13 @@ def test_confirmation_is_counted() -> None:
     rules = PriorityRules(LEVELS, discretizers={"x": Bins([0])})
     rules.add("r", "high", "x = 5")
     rules.priorities([{"x": 5}, {"x": 6}, {"x": -1}])
-    assert rules.stats()["confirmation"] == {
-        "enabled": True,
-        "sure": 0,
-        "asked": 2,
-        "refuted": 1,
-        "refuted_rate": 0.5,
-    }
+    confirmation = rules.stats().confirmation
+    assert (confirmation, confirmation.refuted_rate) == (ConfirmationStats(True, sure=0, asked=2, refuted=1), 0.5)
     fitting = PriorityRules(LEVELS)
     fitting.add("r", "high", "x = 5")
     fitting.priorities([{"x": 5}, {"x": 6}])
-    assert fitting.stats()["confirmation"]["sure"] == 1
-    assert fitting.stats()["confirmation"]["asked"] == 0
+    assert fitting.stats().confirmation.sure == 1
+    assert fitting.stats().confirmation.asked == 0
 
 
 def test_statistics_are_plain_data() -> None:
@@ -203,10 +203,11 @@ def test_statistics_are_plain_data() -> None:
     rules.add("r", "high", "x > 5 and s in ('a', 'b')")
     rules.add("d", "low", "x > 5")
     rules.priorities([{"x": 6, "s": "a"}] * 4)
-    stats = json.loads(json.dumps(rules.stats()))
+    stats = json.loads(json.dumps(rules.stats().to_dict()))
     assert stats["rules_per_level"] == {"low": 1, "normal": 0, "high": 1, "critical": 0}
     assert stats["vectors"][0]["attributes"] == ["s", "x"]
     assert stats["events"] == 4
     assert stats["lookups_per_event"] == 1
     assert stats["filters"]["high"]["keys"] == stats["vectors"][0]["covered"]["high"] == 2
+    assert str(rules.stats()).startswith("2 rules (low 1, normal 0, high 1, critical 0), ")
     assert repr(rules) == "PriorityRules(2 rules, levels=['low', 'normal', 'high', 'critical'], confirm=True)"

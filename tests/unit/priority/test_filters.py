@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ray_pubsub.kernels.boxes import add_boxes, add_corners, lower_counts, raise_counts, remove_boxes
-from ray_pubsub.priority.bloom import CountingFilters, rate_of, rate_per_lookup, size_for
+from ray_pubsub.kernels.priority.boxes import add_boxes, add_corners, lower_counts, raise_counts, remove_boxes
+from ray_pubsub.priority.instantiation.bloom import CountingFilters, rate_of, rate_per_lookup, size_for
 
 RATES = [0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5]
 SALT = 0x1234_5678_9ABC_DEF0
@@ -86,7 +86,7 @@ def test_every_probe_counts_however_few_there_are(rate: float) -> None:
 
 
 def positions(cell: int, probes: int, blocks: int) -> list[int]:
-    """What kernels/bloom.py says, in Python's integers."""
+    """What kernels/priority/bloom.py says, in Python's integers."""
     whole, half = 2**64 - 1, 2**32 - 1
     mixed = (cell * 0x9E3779B97F4A7C15 & whole) ^ SALT
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & whole

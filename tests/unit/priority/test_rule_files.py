@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from plain_rules import LEVELS
 
 from ray_pubsub import Limits, MatchIndex, PriorityRules
 from ray_pubsub.errors import IndexFileError, SettingError
 from ray_pubsub.priority import Bins, Categories, Function, Quantiles, Steps
+from tests.unit.priority.plain_rules import LEVELS
 
 EVENTS: list[dict[str, Any]] = [{"x": value / 2, "y": value % 5, "s": "abc"[value % 3]} for value in range(60)] + [{}]
 
@@ -50,7 +50,7 @@ def some_rules(**settings: Any) -> PriorityRules:
 @pytest.mark.parametrize("confirm", [True, False])
 def test_round_trip(confirm: bool, tmp_path: Path) -> None:
     rules = some_rules(
-        confirm=confirm, false_positive_rate=0.003, signatures=1 << 14, cache=100, limits=Limits(leaves=9)
+        confirm=confirm, false_positive_rate=0.003, signatures=1 << 14, vectors=3, cache=100, limits=Limits(leaves=9)
     )
     rules.save(tmp_path / "rules")
     for loaded in (PriorityRules.load(tmp_path / "rules"), pickle.loads(pickle.dumps(rules))):
@@ -58,7 +58,15 @@ def test_round_trip(confirm: bool, tmp_path: Path) -> None:
         assert [loaded.level(each) for each in rules] == [rules.level(each) for each in rules]
         assert [loaded.expression(each) for each in rules] == [rules.expression(each) for each in rules]
         assert loaded.levels == rules.levels
-        for name in ("confirm", "false_positive_rate", "signatures", "cache_entries", "limits", "discretizers"):
+        for name in (
+            "confirm",
+            "false_positive_rate",
+            "signatures",
+            "vectors",
+            "cache_entries",
+            "limits",
+            "discretizers",
+        ):
             assert getattr(loaded, name) == getattr(rules, name), name
         if confirm:
             assert loaded.priorities(EVENTS) == rules.priorities(EVENTS)
@@ -107,10 +115,10 @@ def test_signatures_are_the_same_in_every_process(tmp_path: Path) -> None:
     first.rebuild()
     second.rebuild()
     bits = [each._keeper.instances.filters.bits for each in (first, second)]
-    assert np.array_equal(*bits)
+    assert np.array_equal(bits[0], bits[1])
     assert bits[0].any()
-    assert [vector["discretizer"] for vector in first.stats()["vectors"]] == [
-        vector["discretizer"] for vector in second.stats()["vectors"]
+    assert [vector.discretizer for vector in first.stats().vectors] == [
+        vector.discretizer for vector in second.stats().vectors
     ]
 
 

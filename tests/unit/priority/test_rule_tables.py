@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from plain_rules import LEVELS, PlainRules
 
 from ray_pubsub import PriorityRules
 from ray_pubsub.errors import RejectedSubscriptionsError, TableError, UnknownLevelError
+from tests.unit.priority.plain_rules import LEVELS, PlainRules
 
 INF = float("inf")
 
@@ -77,6 +77,13 @@ CASES: dict[str, tuple[pa.Table, dict[Any, tuple[str, str]]]] = {
             ("a", "high", "x", decimal.Decimal("1.5"), decimal.Decimal("4.25")),
         ),
         {"a": ("high", "x between 1.5 and 4.25")},
+    ),
+    "decimals that no double holds beside fractions": (
+        table(
+            ("a", "high", "x", decimal.Decimal(2**53 + 1), None),
+            ("b", "critical", "y", decimal.Decimal("4.5"), None),
+        ),
+        {"a": ("high", f"x >= {2**53 + 1}"), "b": ("critical", "y >= 4.5")},
     ),
 }
 VALUES: list[Any] = [

@@ -6,10 +6,11 @@ from random import Random
 
 import numpy as np
 import pytest
-from plain_rules import LEVELS, PlainRules
 
 from ray_pubsub import PriorityRules
 from ray_pubsub.priority.cache import RESTS, WINDOW, SignatureCache
+from ray_pubsub.priority.statistics import SignatureCacheStats
+from tests.unit.priority.plain_rules import LEVELS, PlainRules
 
 
 @pytest.mark.parametrize("confirm", [True, False])
@@ -30,7 +31,7 @@ def test_no_answer_survives_a_change(confirm: bool) -> None:
             expected = [plain.number(event) for event in events]
             assert found == expected if confirm else all(np.array(found) >= expected)
     rules.rebuild()
-    assert rules.stats()["cache"]["hits"] > 1000
+    assert rules.stats().cache.hits > 1000
     if not confirm:
         assert rules.measure(events).by_filter == 0
 
@@ -51,14 +52,9 @@ def test_hits_are_counted() -> None:
     rules.add("r", "high", "x > 5")
     rules.priority({"x": 7})
     rules.priorities([{"x": 8}] * 99)  # in the same bin
-    assert rules.stats()["cache"]["hit_rate"] == 0.99
-    assert PriorityRules(LEVELS, cache=0).stats()["cache"] == {
-        "entries": 0,
-        "lookups": 0,
-        "hits": 0,
-        "hit_rate": 0.0,
-        "bypassed": 0,
-    }
+    assert rules.stats().cache.hit_rate == 0.99
+    off = PriorityRules(LEVELS, cache=0).stats().cache
+    assert (off, off.hit_rate) == (SignatureCacheStats(0, 0, 0, 0), 0.0)
 
 
 def test_entries_are_bounded_and_answers_right_when_they_are_few() -> None:
@@ -67,7 +63,7 @@ def test_entries_are_bounded_and_answers_right_when_they_are_few() -> None:
     expected = ["high", "normal"] * 25
     assert rules.priorities([{"x": number} for number in range(50)]) == expected
     assert [rules.priority({"x": number}) for number in range(50)] == expected
-    assert rules.stats()["cache"]["entries"] == 2
+    assert rules.stats().cache.entries == 2
 
 
 def test_a_cache_without_hits_rests_and_tries_again() -> None:

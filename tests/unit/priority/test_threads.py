@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from plain_rules import LEVELS
 
 from ray_pubsub import PriorityRules
+from tests.unit.priority.plain_rules import LEVELS
 
 CHANGES = 150
 

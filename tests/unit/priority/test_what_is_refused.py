@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from plain_rules import LEVELS
 
 from ray_pubsub import PriorityRules
 from ray_pubsub.errors import (
@@ -14,10 +14,12 @@ from ray_pubsub.errors import (
     RejectedSubscriptionsError,
     SettingError,
     SubscriptionIdError,
+    TableError,
     UnknownLevelError,
     UnknownRuleError,
 )
 from ray_pubsub.priority import Bins, Categories, Function, Quantiles, Steps
+from tests.unit.priority.plain_rules import LEVELS
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,8 @@ def test_bad_levels(levels: Any) -> None:
         ("false_positive_rate", "0.1"),
         ("signatures", 10),
         ("signatures", 1 << 30),
+        ("vectors", -1),
+        ("vectors", 1 << 20),
         ("cache", -1),
         ("cache", 1.5),
         ("limits", 5),
@@ -91,7 +95,7 @@ def test_bad_rules_change_nothing() -> None:
         rules.remove(None)  # type: ignore[arg-type]
     assert rules.level("r") == "high"
     assert rules.priority({"x": 6}) == "high"
-    assert rules.stats()["rebuilds"] == 1
+    assert rules.stats().rebuilds == 1
 
 
 def test_unknown_rules() -> None:
@@ -121,10 +125,18 @@ def test_many_with_some_bad_ones() -> None:
     with pytest.raises(RejectedSubscriptionsError):
         rules.add_many(["z", "y"], ["high", "urgent"], ["x > 1", "x > 1"], atomic=True)
     assert "z" not in rules
-    with pytest.raises(SettingError, match="2 ids, 1 levels and 2 expressions"):
+    with pytest.raises(SettingError, match="2 ids and 1 levels and 2 expressions"):
         rules.add_many(["z", "y"], ["high"], ["x > 1", "x > 1"])
     with pytest.raises(SettingError, match="levels"):
         rules.add_many(["z"], "high", ["x > 1"])
+
+
+def test_many_as_a_table() -> None:
+    rules = PriorityRules(LEVELS)
+    report = rules.add_many(pa.table({"id": ["a", "b"], "level": ["high", "urgent"], "expression": ["x > 1", "x > 2"]}))
+    assert (report.added, [bad.id for bad in report.rejections]) == (1, ["b"])
+    with pytest.raises(TableError, match="'level': missing"):
+        rules.add_many(pa.table({"id": ["a"], "expression": ["x > 1"]}))
 
 
 def test_bad_events() -> None:
@@ -146,3 +158,17 @@ def test_bad_events() -> None:
     assert rules.levels_of([{"x": 9, "id": "e"}], event_id="id").event_ids.tolist() == ["e"]
     with pytest.raises(EventError):
         rules.priorities("text")
+
+
+def test_rules_with_terms_and_lists_are_matched_exactly() -> None:
+    rules = PriorityRules(LEVELS)
+    rules.add("t", "high", "lower(name) = 'x' and price * 2 > 5")
+    rules.add("l", "normal", "list_contains(tags, 'a')")
+    events: list[dict[str, Any]] = [
+        {"name": "X", "price": 3, "tags": ["a"]},
+        {"name": "X", "price": 2, "tags": ["a"]},
+        {"tags": []},
+        {"name": 5},
+    ]
+    assert rules.priorities(events) == ["high", "normal", "low", "low"]
+    assert rules.priority(events[0]) == "high"

@@ -12,7 +12,7 @@ from ray_pubsub.sharding.frequency import RAREST, AttributeFrequencies
 
 
 def batch(events: int, **carried: int) -> EventBatch:
-    """So many events, of which the first few carry an attribute."""
+    """A batch of events, of which the first few carry an attribute: name=number."""
     return read_events([{name: 1 for name, count in carried.items() if row < count} for row in range(events)])
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from generators import ATTRIBUTES, Case, cases, trees
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ray_pubsub.index.predicate_table import PredicateTable
+from ray_pubsub.index.bulk.predicate_table import PredicateTable
 from ray_pubsub.language.printer import write
 from ray_pubsub.language.shapes import ShapeCache
 from ray_pubsub.language.truth import truth
@@ -20,6 +20,8 @@ from ray_pubsub.model.events import read_events
 from ray_pubsub.settings import Limits
 from ray_pubsub.sharding.frequency import AttributeFrequencies
 from ray_pubsub.sharding.pivots import ANYWHERE, NEVER, UNIVERSAL, PivotChooser, PivotColumn, Route
+from ray_pubsub.sharding.text_routes import TextsToRoute
+from tests.generators import ATTRIBUTES, Case, cases, trees
 
 FREQUENCIES = {"always": 1.0, "often": 0.5, "rare": 0.1, "rarer": 0.01}
 
@@ -153,7 +155,6 @@ def test_rows_of_intervals_have_the_routes_of_their_texts(
     table.first_slot = 0
     for number, code in enumerate(column.code.tolist()):
         assert column.routes[code] == chooser.route_of_tree(table.tree_at(number))
-        assert column.homes()[code] == column.routes[code].home
 
 
 def test_a_column_of_routes() -> None:
@@ -169,3 +170,26 @@ def test_rows_count_as_uses() -> None:
     column = chooser.routes_of_rows(interval_table([(1, "a"), (1, "b"), (2, "a")]))
     assert [column.routes[code] for code in column.code] == [Route(("b",)), Route(("a",))]
     assert chooser.uses == {"a": 2, "b": 1}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_texts_have_the_routes_of_each(seed: int) -> None:
+    """With frequencies that tell all attributes apart, so that their uses do not matter."""
+    random = Random(seed)
+    texts = [expression(random, random.randint(1, 9)) for _ in range(300)]
+    texts += ["true", "a1 = null or a2 = 1", "not (a1 is null)", "a1 = 1 or true", "not false and a3", "", "a1 ="]
+    frequency = {f"a{number}": random.random() for number in range(30)}
+    found = TextsToRoute(texts, Limits()).routes(PivotChooser(frequency))
+    parse = ShapeCache(Limits()).parse
+    assert found[:-2] == [PivotChooser(frequency).route(parse(text)) for text in texts[:-2]]
+    assert found[-2:] == [None, None]
+
+
+def expression(random: Random, leaves: int) -> str:
+    if leaves == 1:
+        name = f"a{random.randrange(30)}"
+        ways = ("= 1", "is null", "is not null", "in (1, 2)", "!= null", "like '%x%'", "between 1 and 2", "")
+        return f"{name} {random.choice(ways)}"
+    left = random.randint(1, leaves - 1)
+    parts = expression(random, left), expression(random, leaves - left)
+    return f"{random.choice(('', 'not '))}({parts[0]} {random.choice(('and', 'or'))} {parts[1]})"

@@ -1,0 +1,28 @@
+# syntax=docker/dockerfile:1
+# A server in a container: docker build -t ray-pubsub . && docker run --rm --shm-size=1g -v pubsub:/data ray-pubsub
+FROM python:3.12-slim-bookworm AS build
+WORKDIR /source
+COPY pyproject.toml requirements.lock README.md LICENSE pyspark_ray_pubsub.py ./
+COPY ray_pubsub ray_pubsub
+COPY actors actors
+COPY spark_bridge spark_bridge
+RUN python -m pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
+
+FROM python:3.12-slim-bookworm
+# Kernels are compiled when the image is built, so that no container waits for them.
+ENV NUMBA_CACHE_DIR=/var/cache/ray-pubsub PYTHONDONTWRITEBYTECODE=1
+COPY --from=build /wheels /wheels
+COPY requirements.lock /wheels/
+RUN set -eu; wheel=$(ls /wheels/*.whl); \
+    python -m pip install --no-cache-dir --constraint /wheels/requirements.lock "$wheel[server,metrics]"; \
+    rm -r /wheels; \
+    useradd --create-home --uid 10001 pubsub; \
+    mkdir -p /data /var/cache/ray-pubsub; \
+    chown pubsub /data /var/cache/ray-pubsub
+USER pubsub
+WORKDIR /data
+RUN ray-pubsub warm-up
+VOLUME /data
+HEALTHCHECK --interval=30s --timeout=20s --start-period=60s CMD ["ray-pubsub", "status", "--data-dir", "/data", "--json"]
+ENTRYPOINT ["ray-pubsub"]
+CMD ["start", "--data-dir", "/data"]

@@ -1,0 +1,127 @@
+"""Whatever a publisher has as events, read once and made ready to travel (`transport.published_events`)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from actors.client.deliverable_rows import beyond_calendar, in_known_zones, without_rows
+from actors.mailboxes.event_content import pack_event, packed_json
+from actors.transport.object_refs import SharedEvents
+from actors.transport.published_events import PublishedEvents
+from ray_pubsub.columns.json.documents import Documents
+from ray_pubsub.columns.json.json_events import from_json
+from ray_pubsub.errors import EventError
+from ray_pubsub.model.arguments import check_text, is_unicode
+from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.events import arrow_of, read_events
+from ray_pubsub.model.select_events import select_events
+
+__all__ = ["new_request", "prepare"]
+
+POSITION_BITS = 20
+
+
+def new_request() -> str:
+    """An id for one request, by which a repetition of it is recognised."""
+    return uuid.uuid4().hex
+
+
+def prepare(events: Any, event_id: str | None, key: str, contents: bool = True) -> PublishedEvents:
+    """Reads events, and packs what is delivered of each. Raises EventError if these are no events; bad ones among them are in `errors`."""
+    check_text("idempotency_key", key)
+    if isinstance(events, Mapping):
+        events = [events]
+    if hasattr(events, "read_all"):
+        events = events.read_all()
+    if not isinstance(events, Documents) and not hasattr(events, "__len__") and hasattr(events, "__iter__"):
+        events = list(events)
+    batch = from_json(events, event_id) if isinstance(events, Documents) else read_events(events, event_id)
+    ids = batch.input_ids
+    if event_id is None:
+        # 43 bits of the key and the position: an id of its own for every event, and nothing to make for each.
+        first = (xxhash.xxh3_64_intdigest(key.encode()) >> 21) << POSITION_BITS
+        ids = np.arange(first, first + batch.input_size)
+    kept, unfit = _contents(events, batch) if contents else (None, {})
+    good, positions, errors = batch, batch.positions, batch.errors
+    if unfit:
+        positions = np.arange(batch.size) if positions is None else positions
+        left = np.flatnonzero(~np.isin(positions, list(unfit)))
+        reported = {error.position for error in errors}
+        errors = [*errors, *(error for position, error in unfit.items() if position not in reported)]
+        good, positions = select_events(batch, left), positions[left]
+    good = EventBatch(good.size, good.lanes, np.zeros(good.size, np.int8), _cells=good._cells, _moment=batch.moment)
+    size = _size(good, kept)
+    return PublishedEvents(SharedEvents(good), positions, ids, event_id is not None, kept, errors, size)
+
+
+def _not_deliverable(table: Any) -> dict[int, EventError]:
+    """By position, the events of a table that no mailbox can hold, however well they can be matched."""
+    found: dict[int, EventError] = {}
+    first = 0
+    for part in [table] if isinstance(table, pa.RecordBatch) else table.to_batches():
+        for name, rows in beyond_calendar(part):
+            for row in (first + np.flatnonzero(rows)).tolist():
+                found.setdefault(
+                    row, EventError(name, "cannot be delivered: a moment outside the years 1 to 9999", row)
+                )
+        first += part.num_rows
+    return found
+
+
+def _known_zones(table: Any) -> Any:
+    if isinstance(table, pa.RecordBatch):
+        return in_known_zones(table)
+    parts = [in_known_zones(part) for part in table.to_batches()]
+    return pa.Table.from_batches(parts) if parts else table
+
+
+def _contents(events: Any, batch: EventBatch) -> tuple[Any, dict[int, EventError]]:
+    """What is delivered of each event: a table, or a list of packed events; and by position, those that cannot be delivered."""
+    if isinstance(events, Documents):
+        return _json_contents(events, batch)
+    module = type(events).__module__.partition(".")[0]
+    table = events if module == "pyarrow" else None
+    if module == "pandas" and hasattr(events, "columns"):
+        table = arrow_of(events)
+        if table is None:
+            events = events.to_dict("records")
+    bad = {error.position for error in batch.errors if error.position is not None}
+    if table is not None:
+        table = without_rows(_known_zones(table), bad)
+        return table, _not_deliverable(table)
+    packed: list[bytes | None] = [None] * len(events)
+    unfit: dict[int, EventError] = {}
+    for place, event in enumerate(events):
+        if place not in bad:
+            try:
+                packed[place] = pack_event(event, place)
+            except EventError as error:
+                unfit[place] = error
+    return packed, unfit
+
+
+def _json_contents(documents: Documents, batch: EventBatch) -> tuple[list[bytes | None], dict[int, EventError]]:
+    """Documents are delivered as they came: nothing is read or packed again."""
+    bad = {error.position for error in batch.errors}
+    contents = [None if place in bad else packed_json(documents.text(place)) for place in range(documents.size)]
+    unfit: dict[int, EventError] = {}
+    for lane in batch.lanes:
+        if not is_unicode(lane.attribute):  # an escape that is half of a surrogate pair, in a key
+            rows = np.arange(batch.size) if lane.rows is None else lane.rows
+            for place in (rows if batch.positions is None else batch.positions[rows]).tolist():
+                unfit[place] = EventError(None, "has a key that is not valid Unicode", place)
+    return contents, unfit
+
+
+def _size(batch: EventBatch, contents: Any) -> int:
+    size = sum(lane.whole.nbytes + (0 if lane.rest is None else lane.rest.nbytes) for lane in batch.lanes)
+    size += sum(part.nbytes for lane in batch.lanes for part in (lane.strings, lane.lists) if part is not None)
+    if isinstance(contents, list):
+        return size + sum(map(len, filter(None, contents)))
+    return size + (0 if contents is None else int(contents.nbytes))

@@ -1,0 +1,259 @@
+"""What a publication gave: the matches with their subscribers and priorities, in columns, and what became of the deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from actors.transport.publish_reply import Delivered, PublishReply
+from actors.transport.published_events import PublishedEvents
+from ray_pubsub.errors import EventError, OverloadedError, counted
+from ray_pubsub.model.match_batch import MatchBatch, arrow_ids
+from ray_pubsub.model.metadata import Lookup, Metadata, data_of, distinct_data, tags_of
+from ray_pubsub.sharding.merging import ShardMatches, chained, merge_matches, subscribers_of, unpacked_ids
+
+__all__ = ["PublishResult"]
+
+
+@dataclass(slots=True, eq=False)
+class PublishResult:
+    """Event number i matches `subscription_ids[offsets[i]:offsets[i + 1]]`. `len()` is the number of matches. What a MatchBatch has this
+    has too, and for every match its subscriber. The shards' answers are merged when they are first looked at."""
+
+    event_ids: NDArray[Any]
+    levels: NDArray[np.uint8]
+    """Per event, the number of its priority level."""
+    level_names: tuple[str, ...]
+    parts: list[Any]
+    """What each shard answered for the good events (`sharding.merging.ShardMatches`)."""
+    positions: NDArray[np.int64] | None = None
+    """Of the good events among all; None if all are good."""
+    errors: list[EventError] = field(default_factory=list)
+    deliveries: Delivered = field(default_factory=Delivered)
+    names: dict[int, str] | None = None
+    naming: Any = None
+    """Finds names by code, if they are not in `names`."""
+    lineage: str = ""
+    """Of the server's data: what the subscribers' numbers mean."""
+    idempotency_key: str | None = None
+    """Under which the same events can be published again: what was delivered is not delivered twice."""
+    moment: int | None = None
+    """What now() was for all events, in microseconds since 1970; of a publication that went in portions, for the first of them."""
+    lookup: Lookup | None = None
+    """Finds what subscriptions carry, in the process that published."""
+    _merged: ShardMatches | None = None
+    _ids: NDArray[Any] | None = None
+    _carried: dict[Any, Metadata | None] | None = None
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __repr__(self) -> str:
+        found, published = counted(len(self), "match", "matches"), counted(len(self.event_ids), "event")
+        bad = f", {counted(len(self.errors), 'bad event')}" if self.errors else ""
+        full = f", {self.deliveries.rejected:,} not delivered" if self.deliveries.rejected else ""
+        return f"PublishResult({found} of {published}{bad}{full})"
+
+    def __getitem__(self, event: int) -> list[Any]:
+        """The ids of the subscriptions that match the event at this position."""
+        return self.matches()[event]
+
+    def __reduce__(self) -> Any:
+        """Without what only this process can do, and what follows from the rest."""
+        return PublishResult, (
+            self.event_ids, self.levels, self.level_names, self.parts, self.positions, self.errors, self.deliveries,
+            self.names, None, self.lineage, self.idempotency_key, self.moment,
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, events: PublishedEvents, reply: PublishReply) -> PublishResult:
+        """The events as they were published, with what the server replied. The reply's matches are in this process."""
+        errors = sorted([*events.errors, *reply.errors], key=lambda error: error.position or 0)
+        return cls(
+            events.ids,
+            reply.levels,
+            reply.level_names,
+            reply.parts,
+            events.positions,
+            errors,
+            reply.deliveries,
+            reply.names,
+            lineage=reply.lineage,
+            moment=events.batch._moment,
+        )
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        return self._all().offsets
+
+    @property
+    def packed_ids(self) -> Any:
+        """Subscription ids as they travel: numbers, or strings as Arrow has them. `subscription_ids` are the same."""
+        return self._all().match_ids
+
+    @property
+    def subscription_ids(self) -> NDArray[Any]:
+        if self._ids is None:
+            merged = self._all()
+            self._ids = unpacked_ids(merged.ids)[merged.places]
+        return self._ids
+
+    @property
+    def subscriber_codes(self) -> NDArray[np.int32]:
+        """Per match, the server's number of the subscriber."""
+        return self._all().match_subscribers
+
+    @property
+    def subscribers(self) -> NDArray[Any]:
+        """Per match, the name of the subscriber."""
+        found: NDArray[Any] = np.array(self._owners(), object)[self._all().places]
+        return found
+
+    @property
+    def priorities(self) -> NDArray[Any]:
+        """Per event, the name of its level."""
+        found: NDArray[Any] = np.array(self.level_names, object)[self.levels]
+        return found
+
+    def codes(self) -> NDArray[np.int32]:
+        """The subscribers that occur, ascending."""
+        return subscribers_of(self.parts)
+
+    def counts(self) -> NDArray[np.int64]:
+        """Matches per event."""
+        return np.diff(self.offsets)
+
+    def pairs(self) -> Iterator[tuple[Any, Any]]:
+        """(event id, subscription id), in the order of the events."""
+        return self.matches().pairs()
+
+    def matches(self) -> MatchBatch:
+        """As MatchIndex.match_many gives it."""
+        return MatchBatch(
+            self.offsets,
+            self.subscription_ids,
+            self.event_ids,
+            self.priorities,
+            self.errors,
+            [],
+            self.moment,
+            self.lookup,
+        )
+
+    def data(self) -> list[Any]:
+        """Per match, what its subscription carries (`Server.subscribe(…, data=…)`); None if it carries nothing, or is no longer there. The
+        registry is asked when `data` or `tags` is first called. Matches of one subscription share one object."""
+        known = {id: data_of(found) for id, found in self._metadata().items()}
+        return [known[id] for id in self.subscription_ids.tolist()]
+
+    def tags(self) -> list[tuple[str, ...]]:
+        """Per match, the tags of its subscription, likewise."""
+        known = self._metadata()
+        return [tags_of(known[id]) for id in self.subscription_ids.tolist()]
+
+    def _metadata(self) -> dict[Any, Metadata | None]:
+        if self._carried is None:
+            self._carried = distinct_data(self.lookup, self.subscription_ids.tolist())
+        return self._carried
+
+    def to_arrow(self) -> pa.Table:
+        """event_id, subscription_id, subscriber, priority; a row for each match."""
+        ids = self.packed_ids
+        return pa.table(
+            {
+                "event_id": arrow_ids("event_id", np.repeat(self.event_ids, self.counts())),
+                "subscription_id": ids if isinstance(ids, pa.Array) else arrow_ids("subscription_id", ids),
+                "subscriber": self.arrow_subscribers(),
+                "priority": self.arrow_priorities(),
+            }
+        )
+
+    def arrow_subscribers(self) -> pa.Array:
+        """Per match, the name of the subscriber, as a column of Arrow."""
+        return pa.array(self._owners(), pa.string()).take(pa.array(self._all().places))
+
+    def arrow_priorities(self) -> pa.Array:
+        """Per match, the name of the event's level, as a column of Arrow."""
+        levels = pa.array(np.repeat(self.levels, self.counts()).astype(np.int32))
+        return pa.DictionaryArray.from_arrays(levels, list(self.level_names)).cast(pa.string())
+
+    def to_pandas(self) -> Any:
+        """The same as a pandas DataFrame, which may hold ids of str and int side by side."""
+        import pandas as pd
+
+        counts = self.counts()
+        return pd.DataFrame(
+            {
+                "event_id": np.repeat(self.event_ids, counts),
+                "subscription_id": self.subscription_ids,
+                "subscriber": self.subscribers,
+                "priority": np.repeat(self.priorities, counts),
+            }
+        )
+
+    def raise_if_rejected(self, retry_after: float = 1.0) -> None:
+        """Raises OverloadedError if a mailbox was full. Publishing the same events again, by their ids or under the error's
+        `idempotency_key`, delivers only what was not."""
+        found = self.deliveries
+        if found.rejected:
+            shown = ", ".join(map(repr, found.rejected_subscribers[:5]))
+            published = len(self.event_ids) - len(self.errors)
+            raise OverloadedError(
+                f"deliveries to {shown}", found.rejected, retry_after, published, self.idempotency_key
+            )
+
+    def raise_if_bad(self) -> None:
+        """Raises the EventError of the first event that could not be used; the others are published all the same."""
+        if self.errors:
+            raise self.errors[0]
+
+    @classmethod
+    def joined(cls, results: Sequence[PublishResult]) -> PublishResult:
+        """The results of a publication that went in portions."""
+        if len(results) == 1:
+            return results[0]
+        errors: list[EventError] = []
+        deliveries, event = Delivered(), 0
+        for result in results:
+            errors += [error.at((error.position or 0) + event) for error in result.errors]
+            deliveries += result.deliveries
+            event += len(result.event_ids)
+        return cls(
+            np.concatenate([result.event_ids for result in results]),
+            np.concatenate([result.levels for result in results]),
+            results[0].level_names,
+            [chained([result._all() for result in results])],
+            errors=errors,
+            deliveries=deliveries,
+            naming=results[0].naming,
+            lineage=results[0].lineage,
+            idempotency_key=results[0].idempotency_key,
+            moment=results[0].moment,
+            lookup=results[0].lookup,
+        )
+
+    def _all(self) -> ShardMatches:
+        if self._merged is None:
+            good = len(self.event_ids) if self.positions is None else len(self.positions)
+            merged = merge_matches(self.parts, good)
+            if self.positions is not None:
+                counts = np.zeros(len(self.event_ids), np.int64)
+                counts[self.positions] = np.diff(merged.offsets)
+                merged = replace(merged, offsets=np.concatenate([[0], np.cumsum(counts)]))
+            self._merged = merged
+        return self._merged
+
+    def _owners(self) -> list[str]:
+        """The names of the subscribers, for every subscription that occurs."""
+        known = self._names(self.codes())
+        return [known[code] for code in self._all().subscribers.tolist()]
+
+    def _names(self, codes: NDArray[np.int32]) -> dict[int, str]:
+        if self.names is None:
+            self.names = {} if self.naming is None or not len(codes) else self.naming(self.lineage, codes)
+        return self.names

@@ -1,0 +1,248 @@
+"""A publisher's side: events in portions, several in flight, repeated under their idempotency keys when a coordinator crashes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.client.preparing import new_request, prepare
+from actors.client.publish_result import PublishResult
+from actors.server_settings import LONGEST
+from actors.transport.calls import LONGEST_PAUSE, PAUSE, Deadline
+from actors.transport.coordinator_client import CoordinatorClient, Publication
+from actors.transport.dispatch import Call
+from actors.transport.publish_reply import PublishReply
+from actors.transport.published_events import PublishedEvents
+from ray_pubsub.columns.json.documents import Documents
+from ray_pubsub.errors import EventError, OverloadedError, UnavailableError
+from ray_pubsub.model.arguments import check_flag, check_key, check_name, check_seconds, check_whole
+from ray_pubsub.model.metadata import Lookup
+
+__all__ = ["Publisher", "check_publication"]
+
+PORTION = 8192
+"""Events that go in one call. Large enough to be worth a call, small enough that several fit in flight."""
+MAX_IN_FLIGHT = 4
+
+
+@dataclass(slots=True)
+class Sent:
+    portion: Publication
+    """Part of a publication, or all of it."""
+    call: Call
+    deadline: Deadline
+
+
+class Publisher:
+    """Safe to use from several threads."""
+
+    def __init__(self, coordinators: Sequence[Any], timeout: float, lookup: Lookup | None = None) -> None:
+        """`lookup`: finds what subscriptions carry, for results."""
+        self._client = CoordinatorClient(coordinators)
+        self._timeout = timeout
+        self._lookup = lookup
+        self._names: dict[str, dict[int, str]] = {}
+
+    def __reduce__(self) -> Any:
+        """In another process it has connections of its own."""
+        return Publisher, (self._client.coordinators, self._timeout)
+
+    def close(self, handle: Any) -> None:
+        """Every later use, also of a stream or a result from before, meets this handle, which raises."""
+        self._client.close(handle)
+
+    def publish(
+        self, events: Any, event_id: str | None, deliver: bool, key: str | None, timeout: float | None
+    ) -> PublishResult:
+        key = new_request() if key is None else key
+        portions = _portions(events, event_id, deliver, key)
+        results: list[PublishResult] = []
+        try:
+            for result in self._in_order(portions, MAX_IN_FLIGHT, self._seconds(timeout), 0.0):
+                results.append(result)
+        except OverloadedError as error:
+            raise _in_part(error, events, results, key) from None
+        return PublishResult.joined(results)
+
+    async def publish_async(
+        self, events: Any, event_id: str | None, deliver: bool, key: str | None, timeout: float | None
+    ) -> PublishResult:
+        key = new_request() if key is None else key
+        seconds = self._seconds(timeout)
+        results: list[PublishResult] = []
+        in_flight: deque[asyncio.Task[PublishResult]] = deque()
+        try:
+            for portion in _portions(events, event_id, deliver, key):
+                in_flight.append(asyncio.create_task(self._published(portion, Deadline(seconds))))
+                if len(in_flight) == MAX_IN_FLIGHT:
+                    results.append(await in_flight.popleft())
+            while in_flight:
+                results.append(await in_flight.popleft())
+        except OverloadedError as error:
+            raise _in_part(error, events, results, key) from None
+        finally:
+            for task in in_flight:
+                task.cancel()
+            await asyncio.gather(*in_flight, return_exceptions=True)
+        return PublishResult.joined(results)
+
+    def publish_stream(
+        self,
+        batches: Iterable[Any],
+        event_id: str | None,
+        deliver: bool,
+        keys: Iterable[str] | None,
+        max_in_flight: int,
+        timeout: float | None,
+        patience: float,
+    ) -> Iterator[PublishResult]:
+        check_whole("max_in_flight", max_in_flight, 1)
+        named = zip(batches, keys if keys is not None else iter(new_request, None), strict=False)
+        portions = (_portion(batch, event_id, deliver, key, 0) for batch, key in named)
+        return self._in_order(portions, max_in_flight, self._seconds(timeout), check_seconds("patience", patience))
+
+    def _in_order(
+        self, portions: Iterable[Publication], most: int, seconds: float, patience: float
+    ) -> Iterator[PublishResult]:
+        """The results in the order of the portions, of which up to `most` are in flight. `seconds`: for each."""
+        in_flight: deque[Sent] = deque()
+        try:
+            for portion in portions:
+                in_flight.append(self._send(portion, Deadline(seconds)))
+                if len(in_flight) == most:
+                    yield self._collect(in_flight.popleft(), Deadline(patience))
+            while in_flight:
+                yield self._collect(in_flight.popleft(), Deadline(patience))
+        finally:
+            for sent in in_flight:
+                sent.call.cancel()
+
+    def _seconds(self, timeout: float | None) -> float:
+        return self._timeout if timeout is None else check_seconds("timeout", timeout, zero=False)
+
+    def _send(self, portion: Publication, deadline: Deadline) -> Sent:
+        return Sent(portion, self._client.send(portion, deadline), deadline)
+
+    def _collect(self, sent: Sent, patience: Deadline) -> PublishResult:
+        """Sends the portion again, under the same key, if the coordinator has crashed; and if it is overloaded, while there is patience."""
+        pause, maybe_done = PAUSE, False
+        if not sent.deadline:  # the result comes late because the caller asks late
+            sent.deadline = Deadline(sent.deadline.seconds)
+        while True:
+            try:
+                return self._result(sent.portion, self._client.reply(sent.call, sent.deadline))
+            except UnavailableError as error:
+                if error.gone or sent.deadline.left <= pause:
+                    raise
+                maybe_done = True
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+                sent = self._send(sent.portion, sent.deadline)
+            except OverloadedError as error:
+                if patience.left <= error.retry_after:
+                    raise (error.unfinished(0, sent.portion.key) if maybe_done else error) from None
+                # Not all for the same time: else all would come back at once.
+                time.sleep(error.retry_after * (0.5 + (self._client.turn() * 0.618) % 1.0))
+                sent = self._send(sent.portion, Deadline(sent.deadline.seconds))
+
+    async def _published(self, portion: Publication, deadline: Deadline) -> PublishResult:
+        pause, maybe_done = PAUSE, False
+        while True:
+            try:
+                reply = await self._client.publish_async(portion, deadline)
+                return self._result(portion, reply)
+            except UnavailableError as error:
+                if error.gone or deadline.left <= pause:
+                    raise
+            except OverloadedError as error:
+                raise (error.unfinished(0, portion.key) if maybe_done else error) from None
+            maybe_done = True
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _result(self, portion: Publication, reply: PublishReply) -> PublishResult:
+        result = PublishResult.of(portion.events, reply)
+        result.naming, result.lookup = self._names_of, self._lookup
+        result.idempotency_key = portion.key
+        return result
+
+    def _names_of(self, lineage: str, codes: NDArray[np.int32]) -> dict[int, str]:
+        """Names never change, so each is asked for once."""
+        known = self._names.setdefault(lineage, {})
+        unknown = np.array([code for code in codes.tolist() if code not in known], np.int32)
+        if len(unknown):
+            known.update(self._client.names_of(lineage, unknown, self._timeout))
+        return known
+
+
+PORTION_SEPARATOR = "\x1f"
+"""ASCII's unit separator, which is not printable, as keys are."""
+
+
+def _in_part(error: OverloadedError, events: Any, results: Sequence[PublishResult], key: str) -> OverloadedError:
+    """A publication in several portions may be done in part: those before the one that was refused, and those in flight beside it."""
+    alone = isinstance(events, Mapping) or (hasattr(events, "__len__") and len(events) <= PORTION)
+    if alone and error.idempotency_key is None:
+        return error
+    return error.unfinished(sum(len(result.event_ids) for result in results), key)
+
+
+def _portions(events: Any, event_id: str | None, deliver: bool, key: str) -> Iterator[Publication]:
+    for number, part in enumerate(_cut(events)):
+        yield _portion(part, event_id, deliver, key, number)
+
+
+def _portion(events: Any, event_id: str | None, deliver: bool, key: str, number: int) -> Publication:
+    # A repeated publication has the same portions, and so the same keys for them. No key that a user gives has the separator in it.
+    own = key if number == 0 else f"{key}{PORTION_SEPARATOR}{number}"
+    prepared = events if isinstance(events, PublishedEvents) else prepare(events, event_id, own, deliver)
+    return Publication(prepared, own, deliver)
+
+
+def _cut(events: Any) -> Iterator[Any]:
+    if isinstance(events, Mapping):
+        yield [events]
+        return
+    if isinstance(events, Documents):
+        for start in range(0, max(1, events.size), PORTION):
+            yield events.part(start, start + PORTION)
+        return
+    if hasattr(events, "read_all"):
+        events = events.read_all()
+    module = type(events).__module__.partition(".")[0]
+    if module not in ("pyarrow", "pandas"):
+        if isinstance(events, str | bytes) or not hasattr(events, "__iter__"):
+            raise EventError(
+                None,
+                "events are a dict, a list of dicts, a pyarrow Table or RecordBatch or a pandas DataFrame, "
+                f"not {type(events).__name__}",
+            )
+        events = events if isinstance(events, list) else list(events)
+    if len(events) <= PORTION:
+        yield events
+        return
+    for start in range(0, len(events), PORTION):
+        if module == "pyarrow":
+            yield events.slice(start, PORTION)
+        elif module == "pandas":
+            yield events.iloc[start : start + PORTION]
+        else:
+            yield events[start : start + PORTION]
+
+
+def check_publication(event_id: Any, deliver: Any, timeout: Any, idempotency_key: Any = None) -> None:
+    """Before anything is sent: a SettingError here is better than the failure of a process elsewhere."""
+    if event_id is not None:
+        check_name("event_id", event_id)
+    check_flag("deliver", deliver)
+    if idempotency_key is not None:
+        check_key(idempotency_key)
+    if timeout is not None:
+        check_seconds("timeout", timeout, zero=False, most=LONGEST)

@@ -1,0 +1,1 @@
+"""Finding, joining or starting a Ray cluster."""

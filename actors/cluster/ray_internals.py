@@ -1,0 +1,141 @@
+"""What Ray keeps to itself and we need: where clusters run, whether a token is at hand, what answers at an address.
+
+`ray.init` finds most of this out too, but waits for 40 s where nothing answers and says little then. Read in Ray 2.60; the only file that
+uses Ray's private modules, so that a new release is checked here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from ray_pubsub.errors import MissingExtraError
+
+TOKEN_MODE_VARIABLE = "RAY_AUTH_MODE"
+HEAD_VARIABLE, HEAD_PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s", "2000000"
+"""Seconds, 23 days: in milliseconds it still fits 32 bits."""
+LOOPBACK_VARIABLE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""Ray's own switch, named after the systems on which it is off by default: 0 makes a node's address 127.0.0.1, and a node listens on the
+interface of its address only. `--node-ip-address=127.0.0.1` alone leaves the ports for metrics open on all interfaces."""
+METADATA_KEY, METADATA_NAMESPACE = b"CLUSTER_METADATA", b"cluster"
+
+
+def import_ray() -> Any:
+    """The module `ray`; imported here and not at the top, so that its absence is an error of ours."""
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError("Ray, on which servers run,", "server", str(error)) from error
+    return ray
+
+
+def as_ray_dials(address: str) -> str:
+    """The host:port to which `ray.init(address)` will talk: Ray replaces a loopback host by the machine's own address."""
+    dialled: str | None = _part("_private.services").canonicalize_bootstrap_address(address)
+    return dialled or address
+
+
+@contextmanager
+def loopback_only(whether: bool) -> Iterator[None]:
+    """While a cluster is started or joined: whether it is reachable from this machine only. Processes that are started take the variable
+    over; this one has read it already."""
+    if not whether:
+        yield
+        return
+    constants = _part("_private.ray_constants")
+    enabled, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
+    try:
+        with _variable(LOOPBACK_VARIABLE, "0"):
+            yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = enabled
+
+
+@contextmanager
+def outliving_the_head() -> Iterator[None]:
+    """While a running cluster is joined: Ray, which ends every process whose cluster's head it could not reach for 60 s, does not end this
+    one. Calls raise UnavailableError then, and leaving the cluster works. Ray reads the variable when it connects; processes that this one
+    starts do not get it, because workers should end with their cluster."""
+    with _variable(HEAD_VARIABLE, HEAD_PATIENCE):
+        yield
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """Sets a variable of the environment for a while."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def recorded_cluster() -> str | None:
+    """The address that the last `ray start` on this machine left in Ray's temporary folder; perhaps of a cluster long gone."""
+    return _part("_private.utils").read_ray_address() or None
+
+
+def running_clusters() -> frozenset[str]:
+    """The addresses of all clusters that have a process on this machine, from the process list."""
+    find = _part("_private.services").find_gcs_addresses
+    find.cache_clear()
+    return frozenset(find())
+
+
+def token_mode() -> bool:
+    """Whether this process sends a token with its requests."""
+    raylet = _part("_raylet")
+    return bool(raylet.get_authentication_mode() == raylet.AuthenticationMode.TOKEN)
+
+
+def has_token() -> bool:
+    """Whether there is a token (RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH, ~/.ray/auth_token), to be sent or not."""
+    return bool(_part("_raylet").AuthenticationTokenLoader.instance().has_token(ignore_auth_mode=True))
+
+
+def send_token_if_undecided() -> None:
+    """Turns the token mode on if RAY_AUTH_MODE is not set and a token is there, as `ray.init("auto")` does for clusters of this machine."""
+    if TOKEN_MODE_VARIABLE not in os.environ and has_token():
+        os.environ[TOKEN_MODE_VARIABLE] = "token"
+        _part("_raylet").Config.initialize("")
+
+
+def metadata_of(address: str, timeout: float) -> dict[str, Any]:
+    """What the cluster says about itself: ray_version, python_version. Raises PermissionError if it does not accept our token.
+
+    In token mode there must be a token: without one Ray ends the whole process.
+    """
+    try:
+        found = (
+            _part("_raylet")
+            .GcsClient(address=address)
+            .internal_kv_get(METADATA_KEY, METADATA_NAMESPACE, timeout=timeout)
+        )
+    except _part("exceptions").AuthenticationError as error:
+        raise PermissionError(str(error)) from error
+    return dict(json.loads(found)) if found else {}
+
+
+def server_of_ended_actor(actor_id: str | None) -> str | None:
+    """The server of an actor that will not be started again; None if it may be, if it is not ours, or if Ray does not say."""
+    if actor_id is None:
+        return None
+    try:
+        found = _part("_private.state").actors(actor_id)
+    except Exception:  # the failed call is reported in any case
+        return None
+    server, separator, _ = str(found.get("Name", "")).partition("/")
+    return server if separator and found.get("State") == "DEAD" else None
+
+
+def _part(module: str) -> Any:
+    """A module of Ray by its name: what is private has no types to check against."""
+    return import_module(f"ray.{module}")

@@ -1,0 +1,5 @@
+"""python -m actors.command: the same as the console script `ray-pubsub`."""
+
+from actors.command.entry import main
+
+main()

@@ -1,0 +1,188 @@
+"""Subscriptions and events in files: CSV, JSON lines and Parquet, by the file's ending; - is JSON lines from stdin."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from ray_pubsub.errors import SettingError, TableError
+
+if TYPE_CHECKING:
+    from ray_pubsub import StoredSubscription
+
+__all__ = [
+    "ending", "event_batches", "flat_row", "json_chunks", "read_subscriptions", "read_table", "stored_row", "write_rows",
+]  # fmt: skip
+
+STDIN = "-"
+CHUNK = 8 << 20
+"""Bytes of JSON lines that are matched at once."""
+ROWS = 65_536
+TEXTS = ("expression", "subscriber", "attribute", "level", "data", "tags")
+"""Columns of subscriptions that are texts, whatever they look like; an id that looks like a number is one."""
+INTERVALS = {"id", "attribute"}
+
+
+def ending(path: str) -> str:
+    """csv, jsonl or parquet. Raises SettingError."""
+    found = {
+        ".csv": "csv",
+        ".jsonl": "jsonl",
+        ".ndjson": "jsonl",
+        ".json": "jsonl",
+        ".parquet": "parquet",
+        ".pq": "parquet",
+    }
+    if path == STDIN:
+        return "jsonl"
+    kind = found.get(Path(path).suffix.lower())
+    if kind is None:
+        raise SettingError("file", f"{path} must end in .csv, .jsonl or .parquet, or be - for JSON lines from stdin")
+    return kind
+
+
+def read_table(path: str) -> Any:
+    """A whole file as a pyarrow Table. Raises SettingError, TableError."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.json
+    import pyarrow.parquet
+
+    kind = ending(path)
+    try:
+        if kind == "parquet":
+            return pyarrow.parquet.read_table(path)
+        source = sys.stdin.buffer if path == STDIN else path
+        if kind == "jsonl":
+            return pyarrow.json.read_json(source)
+        texts = dict.fromkeys(TEXTS, pa.string())
+        return pyarrow.csv.read_csv(
+            source,
+            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+            # An empty cell is an absent value; an empty text is written in quotes.
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=texts, strings_can_be_null=True, quoted_strings_can_be_null=False
+            ),
+        )
+    except OSError as error:
+        raise SettingError("file", f"{path} cannot be read: {error.strerror or error}") from error
+    except pa.ArrowException as error:
+        raise TableError(None, f"{path} is not {kind}: {error}") from error
+
+
+def read_subscriptions(path: str) -> Any:
+    """A table with id and expression, or with a row per interval: id, attribute, low, high. Raises TableError."""
+    table = _described_lines(path) if ending(path) == "jsonl" else read_table(path)
+    names = set(table.schema.names)
+    if "expression" not in names and not names >= INTERVALS:
+        raise TableError(
+            "expression",
+            f"{path} has none; a file of subscriptions has the columns id and expression, not {sorted(names)}",
+        )
+    if "id" not in names:
+        import pyarrow as pa
+
+        # The lines of a file are numbered from 1, as editors do.
+        table = table.append_column("id", pa.array(range(1, table.num_rows + 1)))
+    return table
+
+
+def _described_lines(path: str) -> Any:
+    """JSON lines in which subscriptions may carry data: any JSON, in which Arrow would look for one type."""
+    import pyarrow as pa
+    import pyarrow.json
+
+    try:
+        content = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
+        if b'"data"' not in content:
+            return pyarrow.json.read_json(pa.BufferReader(content))
+        rows = [json.loads(line) for line in content.splitlines() if line.strip()]
+        columns = {
+            name: [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)
+        }
+        if "data" in columns:
+            columns["data"] = [None if value is None else json.dumps(value) for value in columns["data"]]
+        return pa.table(columns)
+    except OSError as error:
+        raise SettingError("file", f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, AttributeError, TypeError, RecursionError, pa.ArrowException) as error:
+        raise TableError(None, f"{path} is not jsonl: {error}") from error
+
+
+def stored_row(found: StoredSubscription) -> dict[str, Any]:
+    """A subscription of a server as a line of JSON."""
+    row = {"id": found.id, "subscriber": found.subscriber, "expression": found.expression}
+    carried = {"data": found.data, "tags": list(found.tags) or None}
+    return {**row, **{name: value for name, value in carried.items() if value is not None}}
+
+
+def flat_row(found: StoredSubscription) -> dict[str, Any]:
+    """The same for a table: data as JSON, tags with commas between them."""
+    data = None if found.data is None else json.dumps(found.data, ensure_ascii=False)
+    return {**stored_row(found), "data": data, "tags": ",".join(found.tags) or None}
+
+
+def event_batches(path: str) -> Iterator[Any]:
+    """Bytes with a document per line, or pyarrow record batches."""
+    if ending(path) == "jsonl":
+        if path == STDIN:
+            yield from json_chunks(sys.stdin.buffer)
+        else:
+            try:
+                with Path(path).open("rb") as file:
+                    yield from json_chunks(file)
+            except OSError as error:
+                raise SettingError("file", f"{path} cannot be read: {error.strerror or error}") from error
+        return
+    yield from read_table(path).to_batches(max_chunksize=ROWS)
+
+
+def json_chunks(source: BinaryIO, size: int = CHUNK) -> Iterator[bytes]:
+    """Whole lines, as many as there are at the moment: what comes through a pipe is not held back until there is more."""
+    rest, number = b"", source.fileno()
+    while read := os.read(number, size):
+        lines, newline, rest = (rest + read).rpartition(b"\n")
+        if newline and lines.strip():
+            yield lines
+    if rest.strip():
+        yield rest
+
+
+def write_rows(path: str, rows: Iterable[dict[str, Any]], columns: tuple[str, ...]) -> int:
+    """Writes a file of the kind that its ending names; returns the number of rows. Raises SettingError."""
+    kind = ending(path)
+    try:
+        if kind == "jsonl":
+            count = 0
+            with Path(path).open("w") if path != STDIN else os.fdopen(os.dup(1), "w") as file:
+                for row in rows:
+                    file.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+                    count += 1
+            return count
+        return _write_table(path, kind, list(rows), columns)
+    except OSError as error:
+        raise SettingError("file", f"{path} cannot be written: {error.strerror or error}") from error
+
+
+def _write_table(path: str, kind: str, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> int:
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if kind == "csv":  # where every cell is a text
+        rows = [{name: value if value is None else str(value) for name, value in row.items()} for row in rows]
+    try:
+        table = pa.table({name: [row[name] for row in rows] for name in columns})
+    except pa.ArrowException:
+        raise SettingError(
+            "file", "ids are numbers and texts, which a column of Parquet cannot hold; write .jsonl"
+        ) from None
+    if kind == "csv":
+        pyarrow.csv.write_csv(table, path)
+    else:
+        pyarrow.parquet.write_table(table, path)
+    return len(rows)

@@ -1,0 +1,1 @@
+"""The demo: a server under fire, in a minute."""

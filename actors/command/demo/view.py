@@ -1,0 +1,124 @@
+"""What the demo shows: one live picture on a terminal, plain lines elsewhere. Both fit 80 columns."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from actors.command.demo.account import Account
+
+__all__ = ["View"]
+
+BAR = 30
+LINE_EVERY = 2.0
+"""Seconds between lines where there is no terminal."""
+
+
+class View:
+    """Steps that are done stay above; the picture below them changes while products are published."""
+
+    def __init__(self, levels: tuple[str, ...], console: Console | None = None) -> None:
+        self.console = console or Console(highlight=False)
+        self._levels = levels
+        self._live: Live | None = None
+        self._shown = time.monotonic()
+        self._processes: dict[str, bool] = {}
+        self._event = Text()
+
+    def say(self, text: str, style: str = "") -> None:
+        """Lines that stay."""
+        self.console.print(text, style=style, markup=False)
+
+    def step(self, text: str) -> Any:
+        """Within: a spinner beside what is being done; on a terminal it disappears at the end."""
+        return self.console.status(text) if self.console.is_terminal else _Said(self, f"{text} …")
+
+    def done(self, text: str) -> None:
+        self.console.print(Text.assemble(("✓ ", "green"), text))
+
+    def processes(self, alive: dict[str, bool]) -> None:
+        """Which processes the server has, and whether each is there."""
+        self._processes = alive
+
+    def event(self, text: str, style: str) -> None:
+        """Something happened that everybody should see."""
+        self._event = Text(text, style=style)
+        if self._live is None:
+            self.say(text, style=style)
+
+    def watch(self) -> View:
+        """Within: the live picture, if somebody looks on."""
+        self._shown = time.monotonic()
+        if self.console.is_terminal:
+            self._live = Live(console=self.console, refresh_per_second=10)
+        return self
+
+    def __enter__(self) -> View:
+        if self._live is not None:
+            self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.__exit__(kind, error, trace)
+            self._live = None
+
+    def show(self, account: Account, total: int) -> None:
+        now = time.monotonic()
+        if self._live is not None:
+            self._live.update(self.picture(account, total))
+        elif now - self._shown >= LINE_EVERY:
+            self._shown = now
+            self.say(
+                f"  {account.published:,} of {total:,} published, {account.matched:,} matches, {account.polled:,} polled"
+            )
+
+    def picture(self, account: Account, total: int) -> Any:
+        """The server's processes, how far publishing is, and who has polled what."""
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+        processes = Text()
+        for name, alive in self._processes.items():
+            processes.append("● " if alive else "✗ ", style="green" if alive else "bold red").append(f"{name}  ")
+        table.add_row("processes", processes, "")
+        table.add_row(
+            "published", _bar(account.published, total, "cyan"), f"{account.published:,} of {total:,} products"
+        )
+        table.add_row(
+            "matches",
+            _bar(account.matched, max(account.matched, 1), "blue"),
+            f"{account.matched:,}, checked one by one",
+        )
+        table.add_row(
+            "polled", _bar(account.polled, max(account.matched, 1), "green"), f"{account.polled:,} deliveries"
+        )
+        most = max([*account.by_priority.values(), 1])
+        for level in reversed(self._levels):
+            count = account.by_priority[level]
+            table.add_row(f"  {level}", _bar(count, most, "dim"), f"{count:,}")
+        return Padding(Group(table, self._event), (1, 0, 0, 2))
+
+
+class _Said:
+    """Where there is no terminal a step is a line."""
+
+    def __init__(self, view: View, text: str) -> None:
+        self._view, self._text = view, text
+
+    def __enter__(self) -> None:
+        self._view.say(self._text)
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _bar(part: int, whole: int, style: str) -> Text:
+    full = round(BAR * part / whole)
+    return Text.assemble(("█" * full, style), ("░" * (BAR - full), "dim"))

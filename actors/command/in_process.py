@@ -1,0 +1,220 @@
+"""Commands that need no server and no Ray: match, warm-up, bench, and explaining with subscriptions from a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from actors.command.data_files import event_batches, read_subscriptions, write_rows
+from actors.command.terminal import DONE_IN_PART, Json, Terminal, write_json
+from ray_pubsub.errors import SettingError, counted
+from ray_pubsub.kernels.readiness import VARIABLE
+
+__all__ = ["bench", "explain_in_process", "loaded_index", "match", "parsed_event", "parsed_json", "warm_up"]
+
+SHOWN = 10
+CHECKED = 20
+"""Events of a benchmark whose matches are compared with those of the reference, which takes a second for each million pairs."""
+
+
+def match(
+    subscriptions: Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet with id and expression.")],
+    events: Annotated[str, typer.Argument(help="JSON lines, CSV or Parquet; - for JSON lines from stdin.")],
+    event_id: Annotated[
+        str | None, typer.Option(help="The attribute that names an event (default: its number, from 0).")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write matches to this file (csv, jsonl, parquet).")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="auto, scan, dexin, gem, rein or opindex.")] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Match events in a file against subscriptions in a file, in this process.
+
+    Writes a line for each match: the event, a tab, the subscription. With --json a document for each event.
+    """
+    terminal = Terminal(as_json)
+    index, rejected = loaded_index(subscriptions, engine, terminal)
+    counts = {"subscriptions": len(index), "rejected": rejected, "events": 0, "bad_events": 0, "matches": 0}
+    began = time.perf_counter()
+    rows = _matched(index, events, event_id, counts, terminal)
+    if output is not None:
+        write_rows(
+            output,
+            ({"event_id": event, "subscription_id": id} for event, ids in rows for id in ids),
+            ("event_id", "subscription_id"),
+        )
+    else:
+        for event, ids in rows:
+            if as_json:
+                write_json({"event_id": event, "subscription_ids": ids})
+            else:
+                for id in ids:
+                    print(f"{event}\t{id}")
+    seconds = time.perf_counter() - began
+    terminal.note(
+        f"{counts['matches']:,} matches of {counted(counts['events'], 'event')} with {counted(len(index), 'subscription')}, {seconds:.2f} s"
+    )
+    if rejected or counts["bad_events"]:
+        raise typer.Exit(DONE_IN_PART)
+
+
+def _matched(
+    index: Any, path: str, event_id: str | None, counts: dict[str, int], terminal: Terminal
+) -> Iterator[tuple[Any, list[Any]]]:
+    """Every event with the subscriptions that match it. What is wrong with events is reported as they are read."""
+    for batch in event_batches(path):
+        found = (
+            index.match_json(batch, event_id=event_id)
+            if isinstance(batch, bytes)
+            else index.match_many(batch, event_id=event_id)
+        )
+        first, names = counts["events"], found.event_ids.tolist()
+        for error in found.errors[: max(0, SHOWN - counts["bad_events"])]:
+            terminal.note(f"event {first + error.position}: {error.reason}", style="yellow")
+        counts["bad_events"] += len(found.errors)
+        counts["events"] += len(names)
+        counts["matches"] += len(found)
+        for position, ids in enumerate(found):
+            yield (first + position if event_id is None else names[position]), ids
+
+
+def loaded_index(path: str, engine: str, terminal: Terminal) -> tuple[Any, int]:
+    """An index of the subscriptions in a file, and how many of them were rejected, which is reported."""
+    from ray_pubsub import MatchIndex
+
+    index, table = MatchIndex(engine), read_subscriptions(path)
+    report = index.add_table(table) if "expression" in table.schema.names else index.add_predicates(table)
+    for rejection in report.rejections[:SHOWN]:
+        terminal.note(str(rejection), style="yellow")
+    if len(report.rejections) > SHOWN:
+        terminal.note(f"… and {len(report.rejections) - SHOWN:,} more subscriptions were rejected", style="yellow")
+    return index, len(report.rejections)
+
+
+def explain_in_process(event: str, id: str | None, subscriptions: str, terminal: Terminal) -> None:
+    """Why, or how, with the subscriptions of a file."""
+    index, _ = loaded_index(subscriptions, "auto", terminal)
+    found = (
+        index.explain(parsed_event(event)) if id is None else index.explain(parsed_event(event), known_id(id, index))
+    )
+    terminal.result(explained(found), str(found))
+
+
+def known_id(id: str, known: Any) -> str | int:
+    """Ids are texts or numbers, and on a command line all are texts: the one that exists is meant."""
+    if id not in known and id.lstrip("-").isdecimal() and int(id) in known:
+        return int(id)
+    return id
+
+
+def explained(found: Any) -> Any:
+    """For JSON: the tree of an explanation, or a plan."""
+    if not hasattr(found, "truth"):
+        return found.to_dict()
+    parts = {"parts": [explained(part) for part in found.parts]} if found.parts else {}
+    return {"expression": found.expression, "truth": found.truth, "reason": found.reason, **parts}
+
+
+def parsed_event(text: str) -> dict[str, Any]:
+    """An event given as JSON, or as @file."""
+    if text.startswith("@"):
+        try:
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        except OSError as error:
+            raise SettingError("event", f"{text[1:]} cannot be read: {error.strerror or error}") from error
+    try:
+        event = json.loads(text)
+    except ValueError as error:
+        raise SettingError("event", f"must be JSON such as '{{\"price\": 5}}', or @file: {error}") from None
+    if not isinstance(event, dict):
+        raise SettingError("event", f"must be a JSON object such as '{{\"price\": 5}}', not {text[:40]}")
+    return event
+
+
+def parsed_json(option: str, text: str) -> Any:
+    """A JSON value of the command line."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise SettingError(option, f'must be JSON such as \'{{"title": "cheap"}}\': {error}') from None
+
+
+def warm_up(as_json: Json = False) -> None:
+    """Compile all kernels now, so that no later process waits for it: a minute or two, once for each installation."""
+    os.environ[VARIABLE] = "now"
+    from ray_pubsub.warming.warm_up import warm_up as compile_all
+
+    terminal, began = Terminal(as_json), time.perf_counter()
+    compile_all(progress=not as_json)
+    seconds = time.perf_counter() - began
+    terminal.result({"compiled": True, "seconds": round(seconds, 1)}, f"all kernels are compiled ({seconds:.0f} s)")
+
+
+def bench(
+    subscriptions: Annotated[int, typer.Option(min=1, help="How many; each constrains 10 attributes.")] = 100_000,
+    events: Annotated[int, typer.Option(min=CHECKED, help="How many events are matched in batches.")] = 10_000,
+    engine: Annotated[str, typer.Option(help="auto, dexin, gem, rein or opindex.")] = "auto",
+    as_json: Json = False,
+) -> None:
+    """How fast this machine matches, in one process: a generated workload, its results checked against the reference.
+
+    The project's own benchmarks, with other workloads and the server, run from a clone by `make bench`.
+    """
+    os.environ[VARIABLE] = "now"
+    from ray_pubsub import MatchIndex
+    from ray_pubsub.workloads import dense
+
+    terminal = Terminal(as_json)
+    terminal.note("generating the workload, and compiling kernels if that was not done before")
+    work = dense(subscriptions, events=events)
+    table, dicts = work.predicates(), work.event_dicts()
+    index, began = MatchIndex(engine), time.perf_counter()
+    index.add_predicates(table)
+    loading = time.perf_counter() - began
+    index.match_many(dicts[:CHECKED])
+    index.match(dicts[0])
+    began = time.perf_counter()
+    found = index.match_many(dicts)
+    batch = (time.perf_counter() - began) / events
+    began = time.perf_counter()
+    for event in dicts[:200]:
+        index.match(event)
+    single = (time.perf_counter() - began) / min(200, events)
+    checked = _checked(work, found)
+    facts = {
+        "subscriptions": subscriptions, "events": events, "matches": len(found), "engine": engine, "load_seconds": loading,
+        "batch_ms_per_event": 1e3 * batch, "single_ms_per_event": 1e3 * single, "bytes_per_subscription": index.nbytes / subscriptions,
+        "equals_reference": checked,
+    }  # fmt: skip
+    terminal.result(
+        facts,
+        f"{subscriptions:,} subscriptions on 10 attributes, loaded in {loading:.1f} s, {index.nbytes / subscriptions:.0f} bytes each\n"
+        f"one batch of {events:,} dicts: {1 / batch:,.0f} events/s, {1e3 * batch:.3f} ms and {len(found) / events:.1f} matches each\n"
+        f"one dict at a time: {1 / single:,.0f} events/s, {1e3 * single:.3f} ms each\n"
+        f"matches of {CHECKED} events {'equal' if checked else 'DIFFER FROM'} the reference's",
+    )
+    if not checked:
+        raise typer.Exit(DONE_IN_PART)
+
+
+def _checked(work: Any, found: Any) -> bool:
+    """Whether the matches of the first events are those that a comparison of every interval gives."""
+    import numpy as np
+
+    first = work.offsets[:-1]
+    for number in range(CHECKED):
+        cells = slice(int(work.event_offsets[number]), int(work.event_offsets[number + 1]))
+        values = np.full(work.attributes, -1, np.int64)
+        values[work.event_attribute[cells]] = work.event_value[cells]
+        holds = (work.low <= values[work.attribute]) & (values[work.attribute] <= work.high)
+        matching = np.flatnonzero(np.logical_and.reduceat(holds, first))
+        if sorted(found[number]) != matching.tolist():
+            return False
+    return True

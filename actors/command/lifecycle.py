@@ -1,0 +1,197 @@
+"""Commands that start, end and look at servers: start, stop, status, top, serve."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+
+from actors.command.terminal import Address, DataDir, Json, ServerName, Terminal, connected
+from ray_pubsub.errors import ClusterError, MissingExtraError, UnavailableError, UnknownServerError
+
+__all__ = ["serve", "start", "status", "stop", "top"]
+
+PAUSE = 0.3
+START_PATIENCE = 120.0
+
+
+def start(
+    name: Annotated[str, typer.Argument(help="By which other programs find it.")] = "default",
+    shards: Annotated[int | None, typer.Option(min=1, help="Processes that match (default 2).")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option("--data-dir", "-d", help="Where it keeps its data; without, in memory only.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option("--address", "-a", help="Of a running Ray cluster (default: a cluster of its own).")
+    ] = None,
+    coordinators: Annotated[int | None, typer.Option(min=1, help="Processes that publish (default 1).")] = None,
+    engine: Annotated[str | None, typer.Option(help="Of the shards' indexes (default auto).")] = None,
+    background: Annotated[
+        bool, typer.Option("--background", "-b", help="Return when it runs; `ray-pubsub stop` ends it.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Start a server. It runs until Ctrl-C or `ray-pubsub stop`; on a cluster given by --address it outlives this command."""
+    terminal = Terminal(as_json)
+    if background and address is None and not os.environ.get("RAY_ADDRESS"):
+        _start_in_background(name, data_dir, terminal)
+        return
+    import ray_pubsub
+    from actors.cluster.server_notes import read_notes
+
+    signal.signal(signal.SIGTERM, _interrupt)
+    server = ray_pubsub.start(shards, data_dir, name, address=address, coordinators=coordinators, engine=engine)
+    facts = {
+        "name": server.name,
+        "address": server.address,
+        "data_dir": server.data_dir,
+        "shards": len(server.shards),
+        "pid": os.getpid(),
+    }
+    shown = f"server {server.name!r} runs at {server.address} with {len(server.shards)} shards, " + (
+        f"data in {server.data_dir}" if server.data_dir else "in memory only"
+    )
+    terminal.result(facts, shown)
+    if not server.ends_with_program:
+        server.close()
+        return
+    terminal.note("Ctrl-C or `ray-pubsub stop` in another terminal ends it")
+    try:
+        while read_notes(name):  # `stop`, from any process, removes it
+            time.sleep(PAUSE)
+        server.close()
+    except KeyboardInterrupt:
+        terminal.note("stopping")
+        server.stop()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _start_in_background(name: str, data_dir: Path | None, terminal: Terminal) -> None:
+    """The same command again, in a session of its own, until the server's note is there."""
+    from actors.cluster.finding import living_notes
+
+    folder = None if data_dir is None else str(data_dir.expanduser().absolute())
+    if running := living_notes(name, folder):
+        terminal.result(_noted(running[0]), f"it runs already: server {running[0]}")
+        return
+    arguments = [each for each in sys.argv[1:] if each not in ("--background", "-b")]
+    log = Path(os.environ.get("TMPDIR", "/tmp")) / f"ray-pubsub-{name}-{os.getpid()}.log"
+    with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as output:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "actors.command", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    ends = time.monotonic() + START_PATIENCE
+    while not (running := living_notes(name, folder)):
+        if child.poll() is not None or time.monotonic() > ends:
+            raise UnavailableError("the server", f"did not start; {log} says: {log.read_text()[-500:].strip()}")
+        time.sleep(PAUSE)
+    terminal.result(
+        {**_noted(running[0]), "log": str(log)}, f"server {running[0]} runs in process {child.pid}; its log is {log}"
+    )
+
+
+def _noted(note: Any) -> dict[str, Any]:
+    return {"name": note.name, "address": note.address, "data_dir": note.data_dir, "pid": note.pid}
+
+
+def stop(name: ServerName = None, address: Address = None, data_dir: DataDir = None, as_json: Json = False) -> None:
+    """Stop a server. What it keeps in its data folder stays."""
+    server = connected(name, address, data_dir)
+    stopped = {"stopped": server.name, "address": server.address, "data_dir": server.data_dir}
+    server.stop()
+    Terminal(as_json).result(stopped, f"server {stopped['stopped']!r} is stopped")
+
+
+def status(
+    name: ServerName = None,
+    address: Address = None,
+    data_dir: DataDir = None,
+    hot: Annotated[int, typer.Option(min=0, help="List this many subscriptions and mailboxes.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """A server in numbers; where none of this name runs, which ones do."""
+    from actors.cluster.finding import living_notes
+
+    terminal = Terminal(as_json)
+    try:
+        server = connected(name, address, data_dir)
+    except (ClusterError, UnknownServerError):
+        if address is None and (others := living_notes()):
+            terminal.note("servers of this user on this machine: " + ", ".join(map(str, others)))
+        raise
+    with server:
+        stats = server.stats(hot=hot)
+    terminal.result(stats.to_dict(), stats)
+
+
+def top(
+    name: ServerName = None,
+    address: Address = None,
+    data_dir: DataDir = None,
+    every: Annotated[float, typer.Option(min=0.2, help="Seconds between pictures.")] = 1.0,
+    once: Annotated[bool, typer.Option(help="Show one picture and end.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Watch a server: shards, rates, latencies, hot pivots, queues by priority, on-time rates. Ctrl-C ends it."""
+    from rich.live import Live
+
+    from actors.command.live_picture import picture
+
+    terminal = Terminal(as_json)
+    with connected(name, address, data_dir) as server, suppress(KeyboardInterrupt):
+        if once or as_json:
+            while True:
+                stats = server.stats()
+                terminal.result(stats.to_dict(), picture(stats))
+                if once:
+                    return
+                time.sleep(every)
+        with Live(picture(server.stats()), console=terminal.results, screen=terminal.results.is_terminal) as live:
+            while True:
+                time.sleep(every)
+                live.update(picture(server.stats()), refresh=True)
+
+
+def serve(
+    name: ServerName = None,
+    address: Address = None,
+    data_dir: DataDir = None,
+    host: Annotated[str, typer.Option(help="The interface to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on.")] = 8480,
+    state_dir: Annotated[Path | None, typer.Option(help="A folder for webhooks and tokens.")] = None,
+    tokens: Annotated[
+        Path | None, typer.Option(help='A JSON file: {"name": {"token": …, "scopes": ["publish", …]}}.')
+    ] = None,
+    is_open: Annotated[bool, typer.Option("--open", help="No token is needed.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Open the HTTP door of a server, with the web console: publish, subscribe and consume from any language."""
+    if find_spec("uvicorn") is None or find_spec("httptools") is None:
+        raise MissingExtraError("The HTTP door", "http")
+    from actors.http.serving import serve as serve_http
+
+    with connected(name, address, data_dir) as server:  # the door is another process: it is given what was found
+        found, where = server.name, server.address
+    Terminal(as_json).result(
+        {"server": found, "host": host, "port": port}, f"HTTP for the server {found!r}: http://{host}:{port}"
+    )
+    scopes = {} if tokens is None else json.loads(tokens.read_text())
+    folder = None if state_dir is None else str(state_dir)
+    serve_http(found, host, port, address=where, state_dir=folder, tokens=scopes, open=is_open)

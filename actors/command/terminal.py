@@ -1,0 +1,99 @@
+"""What every command shares: its options, how it writes, its exit codes."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from ray_pubsub.errors import (
+    ClusterError,
+    MissingExtraError,
+    RayPubSubError,
+    SettingError,
+    UnavailableError,
+    UnknownServerError,
+)
+
+if TYPE_CHECKING:
+    from actors.client.server import Server
+
+__all__ = ["DONE_IN_PART", "Address", "DataDir", "Json", "ServerName", "Terminal", "connected", "exit_code", "fail"]
+
+DONE_IN_PART, WRONG_USE, NO_SERVER, NOT_INSTALLED = 1, 2, 3, 4
+
+Json = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
+ServerName = Annotated[str | None, typer.Option("--server", "-s", help="The server's name (default: default).")]
+Address = Annotated[
+    str | None,
+    typer.Option("--address", "-a", help="Of the Ray cluster, host:port (default: RAY_ADDRESS, or found by name)."),
+]
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", "-d", help="The data folder of a server that runs on this machine.")
+]
+
+
+class Terminal:
+    """Results on stdout, as text or as JSON; everything else on stderr, so that results can be piped."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self.results = Console(highlight=False, soft_wrap=True)
+        self.notes = Console(stderr=True, highlight=False, soft_wrap=True)
+
+    def result(self, facts: Any, shown: Any) -> None:
+        """`facts`: what JSON has; `shown`: what people read, a text or something that rich draws."""
+        if self.as_json:
+            write_json(facts)
+        else:
+            self.results.print(shown, markup=False)
+
+    def note(self, text: str, style: str = "") -> None:
+        if not self.as_json:
+            self.notes.print(text, style=style, markup=False)
+
+
+def write_json(facts: Any) -> None:
+    """One document on a line."""
+    print(json.dumps(_plain(facts), ensure_ascii=False, default=str), flush=True)
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity; numpy's numbers are numbers."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
+
+
+def connected(name: str | None, address: str | None, data_dir: Path | None) -> Server:
+    """The server that a command is about."""
+    import ray_pubsub
+
+    return ray_pubsub.connect(name, address=address, data_dir=data_dir)
+
+
+def exit_code(error: RayPubSubError) -> int:
+    if isinstance(error, MissingExtraError):
+        return NOT_INSTALLED
+    if isinstance(error, ClusterError | UnknownServerError | UnavailableError):
+        return NO_SERVER
+    return WRONG_USE if isinstance(error, SettingError) else DONE_IN_PART
+
+
+def fail(error: RayPubSubError, as_json: bool) -> NoReturn:
+    """Ends the command with what is wrong, and an exit code that says of which kind it is."""
+    if as_json:
+        print(json.dumps({"error": type(error).__name__, "message": str(error)}, ensure_ascii=False), file=sys.stderr)
+    else:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {error}", style="red", markup=False)
+    raise typer.Exit(exit_code(error))

@@ -1,0 +1,240 @@
+"""Commands that use a server: subscribe, load, export, publish, listen, explain."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from actors.command.data_files import ending, event_batches, flat_row, read_subscriptions, stored_row, write_rows
+from actors.command.in_process import explain_in_process, explained, parsed_event, parsed_json
+from actors.command.terminal import (
+    DONE_IN_PART,
+    Address,
+    DataDir,
+    Json,
+    ServerName,
+    Terminal,
+    connected,
+    write_json,
+)
+from ray_pubsub.errors import SettingError, UnknownSubscriptionError, counted
+
+if TYPE_CHECKING:
+    from actors.client.server import Server
+
+__all__ = ["explain", "export", "listen", "load", "publish", "subscribe"]
+
+SHOWN = 10
+POLLED, WAIT = 500, 2.0
+
+
+def subscribe(
+    subscriber: Annotated[str, typer.Argument(help="Whose subscription it is.")],
+    expression: Annotated[str, typer.Argument(help="A WHERE clause, such as \"price < 5 and model like 'iphone%'\".")],
+    id: Annotated[str | None, typer.Option(help="An id of your own; one that exists is replaced.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="A name to select it by; may be given several times.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help='JSON that comes back with its matches on request, such as \'{"title": "…"}\'.')
+    ] = None,
+    name: ServerName = None,
+    address: Address = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Add a subscription, or replace the one with this id."""
+    carried = None if data is None else parsed_json("data", data)
+    with connected(name, address, data_dir) as server:
+        given = server.subscribe(subscriber, expression, id=id, data=carried, tags=tag or ())
+    Terminal(as_json).result({"id": given, "subscriber": subscriber}, str(given))
+
+
+def load(
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="CSV, JSON lines or Parquet: id, subscriber, expression, and maybe data (JSON) and tags; "
+            "or id, subscriber, attribute, low, high."
+        ),
+    ],
+    subscriber: Annotated[str | None, typer.Option(help="Of all of them, if the file has no such column.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="For all of them, instead of a column tags.")] = None,
+    atomic: Annotated[bool, typer.Option(help="All or none.")] = False,
+    rejected: Annotated[
+        Path | None, typer.Option(help="Write rejected rows with their reasons to this file, as JSON lines.")
+    ] = None,
+    name: ServerName = None,
+    address: Address = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Load many subscriptions from a file. Exits with 1 if some were rejected."""
+    terminal, table = Terminal(as_json), read_subscriptions(file)
+    with connected(name, address, data_dir) as server:
+        began = time.perf_counter()
+        report = server.subscribe_many(
+            table, subscriber=subscriber, tags=tag, atomic=atomic, progress=terminal.notes.is_terminal and not as_json
+        )
+        seconds = time.perf_counter() - began
+    rows = [{"position": each.position, "id": each.id, "reason": str(each.error)} for each in report.rejections]
+    if rejected is not None:
+        write_rows(str(rejected), rows, ("position", "id", "reason"))
+    for each in report.rejections[:SHOWN]:
+        terminal.note(str(each), style="yellow")
+    if len(rows) > SHOWN:
+        where = f" in {rejected}" if rejected is not None else "; --rejected FILE writes all"
+        terminal.note(f"… and {len(rows) - SHOWN:,} more{where}", style="yellow")
+    terminal.result(
+        {"added": report.added, "rejected": len(rows), "seconds": seconds, "rejections": rows},
+        f"{counted(report.added, 'subscription')} loaded in {seconds:.1f} s, {len(rows):,} rejected",
+    )
+    if rows:
+        raise typer.Exit(DONE_IN_PART)
+
+
+def export(
+    file: Annotated[str, typer.Argument(help="Where to: .jsonl, .csv or .parquet; - for JSON lines on stdout.")],
+    subscriber: Annotated[str | None, typer.Option(help="Only this one's.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Only those that have this tag.")] = None,
+    name: ServerName = None,
+    address: Address = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Write all subscriptions to a file that `load` reads."""
+    with connected(name, address, data_dir) as server:
+        rows = map(stored_row if ending(file) == "jsonl" else flat_row, server.subscriptions(subscriber, tag=tag))
+        count = write_rows(file, rows, ("id", "subscriber", "expression", "data", "tags"))
+    terminal = Terminal(as_json)
+    if file == "-":
+        terminal.note(f"{counted(count, 'subscription')} exported")
+    else:
+        terminal.result({"exported": count, "file": file}, f"{counted(count, 'subscription')} exported to {file}")
+
+
+def publish(
+    file: Annotated[str, typer.Argument(help="JSON lines, CSV or Parquet; - for JSON lines from stdin.")] = "-",
+    event_id: Annotated[
+        str | None, typer.Option(help="The attribute that names an event: one published before is not delivered again.")
+    ] = None,
+    match_only: Annotated[bool, typer.Option("--match-only", help="Match, and deliver nothing.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Write a line for each match: event, subscription, subscriber, priority.")
+    ] = False,
+    name: ServerName = None,
+    address: Address = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Publish events. Those that come through a pipe are published as they come. Exits with 1 if some were bad or refused."""
+    terminal = Terminal(as_json)
+    counts = dict.fromkeys(("events", "bad_events", "matches", "delivered", "duplicates", "rejected"), 0)
+    with connected(name, address, data_dir) as server:
+        for batch in event_batches(file):
+            call = server.publish_json if isinstance(batch, bytes) else server.publish
+            result = call(batch, event_id=event_id, deliver=not match_only)
+            for error in result.errors[: max(0, SHOWN - counts["bad_events"])]:
+                terminal.note(f"event {counts['events'] + (error.position or 0)}: {error.reason}", style="yellow")
+            if show:
+                _show(result, counts["events"] if event_id is None else 0, terminal)
+            counts["events"] += len(result.event_ids)
+            counts["bad_events"] += len(result.errors)
+            counts["matches"] += len(result)
+            for field in ("delivered", "duplicates", "rejected"):
+                counts[field] += getattr(result.deliveries, field)
+    summary = ", ".join(f"{count:,} {field.replace('_', ' ')}" for field, count in counts.items())
+    if not show:
+        terminal.result(counts, summary)
+    else:
+        terminal.note(summary)
+    if counts["bad_events"] or counts["rejected"]:
+        raise typer.Exit(DONE_IN_PART)
+
+
+def _show(result: Any, first: int, terminal: Terminal) -> None:
+    rows = zip(result.pairs(), result.subscribers.tolist(), result.priorities.tolist(), strict=True)
+    for (event, id), subscriber, priority in rows:
+        named = event + first if isinstance(event, int) and first else event
+        if terminal.as_json:
+            write_json({"event_id": named, "subscription_id": id, "subscriber": subscriber, "priority": priority})
+        else:
+            print(named, id, subscriber, priority, sep="\t")
+
+
+def listen(
+    subscriber: Annotated[str, typer.Argument(help="Whose deliveries to write.")],
+    limit: Annotated[int | None, typer.Option(min=1, help="End after this many.")] = None,
+    idle: Annotated[float | None, typer.Option(min=0.0, help="End when none has come for this many seconds.")] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Do not acknowledge: they come again.")] = False,
+    name: ServerName = None,
+    address: Address = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Write a subscriber's deliveries as they come, the most urgent first, and acknowledge them. Ctrl-C ends it."""
+    left = limit
+    with connected(name, address, data_dir) as server:
+        last = time.monotonic()
+        while left is None or left > 0:
+            wait = WAIT if idle is None else max(0.0, min(WAIT, last + idle - time.monotonic()))
+            found = server.poll(subscriber, limit=POLLED if left is None else min(POLLED, left), wait=wait)
+            for each in found:
+                _write_delivery(each, as_json)
+            if found:
+                last = time.monotonic()
+                if keep:
+                    server.release(found)
+                    return
+                server.ack(found)  # after they are written: what a crash interrupts comes again
+                left = None if left is None else left - len(found)
+            elif idle is not None and time.monotonic() >= last + idle:
+                return
+
+
+def _write_delivery(delivery: Any, as_json: bool) -> None:
+    facts = {
+        "subscription_id": delivery.subscription_id, "priority": delivery.priority, "attempt": delivery.attempt,
+        "event_id": delivery.event_id, "event": delivery.event,
+    }  # fmt: skip
+    if as_json:
+        write_json(facts)
+    else:
+        print(delivery.priority, delivery.subscription_id, delivery.event, sep="\t", flush=True)
+
+
+def explain(
+    event: Annotated[str, typer.Argument(help="JSON such as '{\"price\": 5}', or @file.")],
+    id: Annotated[
+        str | None, typer.Argument(help="A subscription: why did it (not) match? Without: how is the event matched?")
+    ] = None,
+    subscriptions: Annotated[
+        str | None, typer.Option("--subscriptions", help="A file of subscriptions, instead of a server.")
+    ] = None,
+    name: ServerName = None,
+    address: Address = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Why a subscription does or does not match an event; without an id, how the event is matched."""
+    terminal = Terminal(as_json)
+    if subscriptions is not None:
+        if (name, address, data_dir) != (None, None, None):
+            raise SettingError("subscriptions", "are explained in this process; leave out the server")
+        explain_in_process(event, id, subscriptions, terminal)
+        return
+    parsed = parsed_event(event)
+    with connected(name, address, data_dir) as server:
+        found: Any = server.explain(parsed) if id is None else server.explain(parsed, _stored_id(server, id))
+    terminal.result(explained(found), str(found))
+
+
+def _stored_id(server: Server, id: str) -> str | int:
+    """Ids are texts or numbers, and on a command line all are texts."""
+    try:
+        return server.subscription(id).id
+    except UnknownSubscriptionError:
+        if id.lstrip("-").isdecimal():
+            return server.subscription(int(id)).id
+        raise

@@ -1,0 +1,225 @@
+"""A coordinator: a batch goes to the shards that may match it, gets its priorities and is delivered to mailboxes; the matches are replied.
+
+It owns no data: what it knows comes from the registry (`routing_table.py`), and after a crash it starts from nothing. Large batches pass it
+by reference. A plain class: `transport/remote.py` makes it an actor.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.client.preparing import new_request, prepare
+from actors.client.publish_result import PublishResult
+from actors.coordinator.admission_control import AdmissionControl
+from actors.coordinator.attachment import RegistryAttachment, RegistryOfCoordinator
+from actors.coordinator.batch_matching import BatchMatcher, ShardsOfCoordinator
+from actors.coordinator.delivering import delivered, delivery_batch
+from actors.coordinator.publish_counts import PublishCounts
+from actors.coordinator.routing_table import RoutingTable
+from actors.mailboxes.delivery_batch import DeliverReport, DeliveryBatch
+from actors.server_settings import ServerSettings
+from actors.telemetry.process_memory import process_bytes
+from actors.telemetry.rate_limited_log import RateLimitedLog
+from actors.transport.calls import Deadline
+from actors.transport.matching import FEW_MATCHES
+from actors.transport.messages import BARRIER_LEASES, Note
+from actors.transport.object_refs import StoredRef
+from actors.transport.publish_reply import PublishReply
+from actors.transport.published_events import PublishedEvents, PublishRequest
+from ray_pubsub.engines.explain.plan import IndexPlan
+from ray_pubsub.errors import RayPubSubError
+from ray_pubsub.model.events import read_events
+from ray_pubsub.priority.report import PriorityBatch
+from ray_pubsub.priority.rules import PriorityRules
+from ray_pubsub.sharding.merging import subscribers_of
+
+__all__ = ["Coordinator"]
+
+logger = logging.getLogger(__name__)
+
+
+class MailboxesOfCoordinator(Protocol):
+    def deliver(self, batch: DeliveryBatch, names: Mapping[int, str]) -> DeliverReport:
+        """`names`: of the subscribers in the batch, by number."""
+
+
+class FirstLevels(NamedTuple):
+    """The levels of a batch as it arrived, and the rules that gave them."""
+
+    rules: PriorityRules
+    found: PriorityBatch
+
+    @property
+    def highest(self) -> int:
+        return int(self.found.levels.max(initial=0))
+
+    def by(self, rules: PriorityRules) -> PriorityBatch | None:
+        """The same by other rules; None if these may say something else."""
+        return self.found if rules is self.rules and rules.version == self.found.version else None
+
+
+class Coordinator:
+    """Every method may be called from any thread."""
+
+    def __init__(
+        self,
+        number: int,
+        settings: ServerSettings,
+        registry: RegistryOfCoordinator,
+        shards: ShardsOfCoordinator,
+        mailboxes: MailboxesOfCoordinator,
+    ) -> None:
+        self.number = number
+        self.settings = settings
+        self._shards, self._mail = shards, mailboxes
+        self._table = RoutingTable(settings)
+        self._admission = AdmissionControl(
+            settings.max_in_flight, settings.max_in_flight_bytes, settings.patience, len(settings.levels)
+        )
+        self._counts = PublishCounts()
+        self._matcher = BatchMatcher(shards, self._table, self._counts)
+        self._failures = RateLimitedLog()
+        self._started = time.time()
+        self._attachment = RegistryAttachment(number, settings.lease, registry, self._table, self._counts.frequencies)
+        self._attachment.start()
+
+    # ------------------------------------------------------------------------------------------------------------ publishing
+
+    def publish(
+        self,
+        events: Any,
+        event_id: str | None = None,
+        deliver: bool = True,
+        idempotency_key: str | None = None,
+        timeout: float | None = None,
+    ) -> PublishResult:
+        """For callers of the actor's handle: a dict, a list of dicts, Arrow, pandas, or a reference to one of them. `event_id` names the
+        attribute with the events' ids: an id that was published before, within the window, is not delivered again. `idempotency_key`: an
+        id for the whole publication: one that is repeated under it is delivered once. Bad events are in the result's `errors`; the
+        others are published."""
+        key = new_request() if idempotency_key is None else idempotency_key
+        seconds = self.settings.timeout if timeout is None else timeout
+        prepared = prepare(events, event_id, key, deliver)
+        reply = self.publish_prepared(PublishRequest(prepared, deliver, key, seconds))
+        reply.fetch(self._shards.fetch)
+        result = PublishResult.of(prepared, reply)
+        result.idempotency_key = key
+        if result.names is None:
+            result.names = self.names_of(reply.lineage, result.codes(), seconds)
+        return result
+
+    def publish_prepared(self, request: PublishRequest) -> PublishReply:
+        """For publishers, which have read the events. Matches of the reply may still be in the object store."""
+        events, deadline = request.events, Deadline(request.timeout)
+        started = time.perf_counter()
+        published = time.monotonic() - request.age
+        if self._attachment.fenced is not None:
+            raise self._attachment.fenced
+        events.shared.load(self._shards.fetch)
+        first = self._first_levels(events)
+        try:
+            with self._admission.admitted(events.nbytes, deadline.left, None if first is None else first.highest):
+                reply = self._publish(request, first, published, deadline)
+        except RayPubSubError as error:
+            self._counts.add(failed=1)
+            if failures := self._failures.due():
+                logger.warning(
+                    "not published idempotency_key=%s events=%d failures=%d: %s: %s",
+                    request.key, len(events), failures, type(error).__name__, error,
+                )  # fmt: skip
+            raise
+        bad = len(events.errors) + len(reply.errors)
+        self._counts.published(events.batch, len(events), bad, len(reply), time.perf_counter() - started)
+        return reply
+
+    def _first_levels(self, events: PublishedEvents) -> FirstLevels | None:
+        """Before the batch waits for anything, so that urgent ones do not wait behind others. None if there are no rules."""
+        rules = self._table.rules
+        return FirstLevels(rules, rules.levels_of(events.batch)) if len(rules) else None
+
+    def _publish(
+        self, request: PublishRequest, first: FirstLevels | None, published: float, deadline: Deadline
+    ) -> PublishReply:
+        """`published`: when, on the clock of `time.monotonic`. The levels are determined again if the rules have changed since the batch
+        arrived: by now there is a view of the routing table, and what it says was acknowledged holds."""
+        events = request.events
+        view, parts, errors = self._matcher.match(events, request.key, deadline, 0 if first is None else first.highest)
+        levels = np.zeros(len(events), np.uint8)
+        if len(view.rules):
+            found = None if first is None else first.by(view.rules)
+            found = view.rules.levels_of(events.batch) if found is None else found
+            levels[slice(None) if events.positions is None else events.positions] = found.levels
+        reply = PublishReply(levels, self.settings.levels, parts, view.lineage, errors)
+        fetch = request.deliver or len(reply) <= FEW_MATCHES
+        if len(reply) and fetch:
+            here = [self._shards.fetch(part) if isinstance(part, StoredRef) else part for part in parts]
+            names = self._table.names_of(view.lineage, subscribers_of(here).tolist(), deadline)
+            if len(reply) <= FEW_MATCHES:
+                reply.names = names
+            if request.deliver:
+                age = time.monotonic() - published
+                batch, unfit = delivery_batch(here, levels, events, request.key, age)
+                reply.errors += unfit
+                reply.deliveries = delivered(self._mail.deliver(batch, names))
+        return reply
+
+    def names_of(self, lineage: str, codes: NDArray[np.int32], timeout: float | None = None) -> dict[int, str]:
+        """The names of subscribers. New ones are waited for: a shard may know of a change before this coordinator does."""
+        deadline = Deadline(self.settings.timeout if timeout is None else timeout)
+        return self._table.names_of(lineage, codes.tolist(), deadline)
+
+    def explain(self, event: Mapping[str, Any], timeout: float | None = None) -> dict[int, IndexPlan]:
+        """How an event is matched, by every shard that it visits."""
+        deadline = Deadline(self.settings.timeout if timeout is None else timeout)
+        batch = read_events([event])
+        if batch.errors:
+            raise batch.errors[0]
+        with self._table.view(batch, deadline) as view:
+            requests = [
+                (shard, dict(event), view.lineage, needed, deadline.left)
+                for shard, needed in zip(view.shards, view.needed, strict=True)
+            ]
+            replies = self._shards.explain(requests, deadline.left)
+        plans: dict[int, IndexPlan] = {}
+        for shard, reply in zip(view.shards, replies, strict=True):
+            if isinstance(reply, Exception):
+                raise reply
+            plans[shard] = reply
+        return plans
+
+    def take_note(self, note: Note) -> bool:
+        """From the registry. True confirms that every batch that begins from now on is handled by it."""
+        return self._table.apply(note, BARRIER_LEASES * self.settings.lease)
+
+    # ------------------------------------------------------------------------------------------------------------ looking in
+
+    def watch_latencies(self, observe: Callable[[float], None]) -> None:
+        """`observe` gets the seconds that each batch took."""
+        self._counts.latencies.watcher = observe
+
+    def health(self) -> dict[str, Any]:
+        """Which instance this is, and what it knows."""
+        return {"pid": os.getpid(), "epoch": self._attachment.epoch, **self._table.state()}
+
+    def stats(self) -> dict[str, Any]:
+        """`health`, and what was counted."""
+        return {
+            **self.health(),
+            **self._counts.state(),
+            **self._shards.counts(),
+            **self._admission.counts(),
+            "memory_bytes": process_bytes(),
+            "uptime": time.time() - self._started,
+            "priorities": self._table.rules.stats(),
+        }
+
+    def close(self) -> None:
+        self._attachment.stop()
+        self._shards.close()

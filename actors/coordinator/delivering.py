@@ -1,0 +1,80 @@
+"""What the mailboxes get of a matched batch, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from actors.mailboxes.delivery_batch import DeliverReport, DeliveryBatch
+from actors.mailboxes.event_content import pack_event
+from actors.transport.publish_reply import Delivered
+from actors.transport.published_events import PublishedEvents
+from ray_pubsub.errors import EventError
+from ray_pubsub.sharding.merging import ShardMatches, unpacked_ids
+
+__all__ = ["delivered", "delivery_batch", "packed_contents"]
+
+
+def delivery_batch(
+    parts: Sequence[ShardMatches], levels: NDArray[np.uint8], events: PublishedEvents, key: str, age: float = 0.0
+) -> tuple[DeliveryBatch, list[EventError]]:
+    """Of some matches; and events that cannot be packed, which are left out. The mailboxes put everything into their own order, so the
+    shards' matches need not be merged. `age`: seconds since the events were published."""
+    rows = np.concatenate([np.repeat(np.arange(part.events), np.diff(part.offsets)) for part in parts])
+    if events.positions is not None:
+        rows = events.positions[rows]
+    ids = np.concatenate([unpacked_ids(part.ids)[part.places] for part in parts if len(part)])
+    subscribers = np.concatenate([part.match_subscribers for part in parts])
+    matched = np.zeros(len(events), np.bool_)
+    matched[rows] = True
+    contents, errors = packed_contents(events, np.flatnonzero(matched))
+    if errors:
+        kept = ~np.isin(rows, [error.position or 0 for error in errors])
+        rows, ids, subscribers = rows[kept], ids[kept], subscribers[kept]
+    urgency = levels[rows]
+    return DeliveryBatch(rows, ids, subscribers, urgency, events.ids, contents, events.keys(), key, age), errors
+
+
+def packed_contents(
+    events: PublishedEvents, matched: NDArray[np.int64]
+) -> tuple[Sequence[bytes | None] | None, list[EventError]]:
+    """A list with an entry for every event: packed for the matched ones, which ascend; None for the others. And those that cannot be."""
+    contents, errors = events.contents, list[EventError]()
+    if contents is None or isinstance(contents, list):
+        return contents, errors
+    packed: list[bytes | None] = [None] * len(events)
+    try:
+        rows = _rows(contents, matched)
+    except (ValueError, OverflowError, pa.ArrowException):
+        rows = None  # some row has a value that Python lacks
+    for place, event in enumerate(matched.tolist()):
+        try:
+            packed[event] = pack_event(
+                _rows(contents, matched[place : place + 1])[0] if rows is None else rows[place], event
+            )
+        except EventError as error:
+            errors.append(error)
+        except (ValueError, OverflowError, pa.ArrowException) as error:
+            errors.append(EventError(None, f"cannot be delivered: {error}", event))
+    return packed, errors
+
+
+def _rows(contents: Any, places: NDArray[np.int64]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = contents.take(places).to_pylist(maps_as_pydicts="lossy")
+    return found  # of equal keys of a map the last one, as in a dict
+
+
+def delivered(report: DeliverReport) -> Delivered:
+    """The mailboxes' report as the publisher gets it."""
+    return Delivered(
+        report.delivered,
+        report.duplicates,
+        report.dead,
+        report.dropped,
+        len(report.rejected),
+        report.rejected_subscribers,
+    )

@@ -1,0 +1,58 @@
+"""What a coordinator counts while it publishes, and what it learns about the attributes of events."""
+
+from __future__ import annotations
+
+import threading
+from heapq import nlargest
+from operator import itemgetter
+from typing import Any
+
+from actors.telemetry.latencies import Latencies
+from actors.telemetry.recent_rate import RecentRate
+from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.sharding.frequency import AttributeFrequencies
+
+__all__ = ["PublishCounts"]
+
+HOT = 10
+"""Attributes that are listed in `stats`: those that most events carry, under which clauses are asked most often."""
+COUNTED = ("batches", "events", "bad_events", "matches", "retries", "failed", "deadly")
+
+
+class PublishCounts:
+    """Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts = dict.fromkeys(COUNTED, 0)
+        self._learned = AttributeFrequencies()
+        self._rate = RecentRate()
+        self.latencies = Latencies()
+
+    def add(self, **more: int) -> None:
+        """add(failed=1)"""
+        with self._lock:
+            for name, count in more.items():
+                self._counts[name] += count
+
+    def published(self, batch: EventBatch, events: int, bad_events: int, matches: int, seconds: float) -> None:
+        self.add(batches=1, events=events, bad_events=bad_events, matches=matches)
+        with self._lock:
+            self.latencies.add(seconds)
+            self._rate.add(events)
+            self._learned.observe(batch)
+
+    def frequencies(self) -> dict[str, Any]:
+        """How often attributes occur in events, for the registry."""
+        with self._lock:
+            return self._learned.state()
+
+    def state(self) -> dict[str, Any]:
+        """For `stats`."""
+        with self._lock:
+            return {
+                **self._counts,
+                "events_per_second": self._rate.per_second(),
+                "latencies": self.latencies.state(),
+                "hot_pivots": nlargest(HOT, self._learned.frequencies().items(), key=itemgetter(1)),
+            }

@@ -1,0 +1,213 @@
+"""The way to the server: connected in the background, and again after the server or the head of its cluster was lost.
+
+Meanwhile every call raises UnavailableError at once, and calls in flight are ended. Ray's own patience would be a minute for each.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+from actors.client.server import Server
+from actors.client.starting import connect
+from actors.cluster.probe import answers as head_answers
+from actors.mailboxes.delivery import AckReport, Delivery, Receipt
+from actors.transport.calls import answer, answer_async, sent
+from ray_pubsub.errors import ClusterError, RayPubSubError, UnavailableError
+
+__all__ = ["LOST", "Backend"]
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+THREADS = 48
+PROBE_EVERY, PROBE_TIMEOUT, PROBES = 1.0, 1.0, 2
+"""Seconds between looks at the head of the cluster; how many in a row must fail."""
+ASK_EVERY, ASK_TIMEOUT = 5.0, 5.0
+RECONNECT_EVERY = 1.0
+LONGEST_CLOSE = 20.0
+LOST = "the server is lost"
+"""With this message calls in flight are cancelled."""
+RESTART = 75
+"""The exit code of a process that wants to be started again (EX_TEMPFAIL)."""
+
+
+class Backend:
+    """One connection for all requests. `server` may change from call to call."""
+
+    def __init__(self, name: str, address: str | None, may_exit: bool = False) -> None:
+        """`may_exit`: if Ray cannot be left, the process ends, to be started again by its supervisor."""
+        self.name = name
+        self._address = address
+        self._may_exit = may_exit
+        self._server: Server | None = None
+        self._reason = "connecting"
+        self._threads = ThreadPoolExecutor(THREADS, "http-call")
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._in_flight: set[asyncio.Task[Any]] = set()
+        self._closed = threading.Event()
+        self._watching: threading.Thread | None = None
+        self.connections = 0
+        """How often the server was found: a follower begins again when this has grown."""
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._watching = threading.Thread(target=self._watch, name="http-connection", daemon=True)
+        self._watching.start()
+
+    def close(self) -> None:
+        self._closed.set()
+        if self._watching is not None:
+            self._watching.join(LONGEST_CLOSE)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+
+    @property
+    def server(self) -> Server:
+        """Raises UnavailableError if there is none at the moment."""
+        server = self._server
+        if server is None:
+            raise UnavailableError(f"the server {self.name!r}", self._reason)
+        return server
+
+    @property
+    def ready(self) -> bool:
+        return self._server is not None
+
+    # ------------------------------------------------------------------------------------------------------------ calls
+
+    @asynccontextmanager
+    async def _counted(self) -> AsyncIterator[None]:
+        task = asyncio.current_task()
+        assert task is not None
+        self._in_flight.add(task)
+        try:
+            yield
+        except asyncio.CancelledError as error:
+            if error.args and error.args[0] == LOST:
+                task.uncancel()
+                raise UnavailableError(f"the server {self.name!r}", LOST) from None
+            raise
+        finally:
+            self._in_flight.discard(task)
+
+    async def run(self, call: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
+        """Something that blocks, in a thread: `run(backend.server.subscribe, …)`."""
+        loop = asyncio.get_running_loop()
+        async with self._counted():
+            return await loop.run_in_executor(self._threads, partial(call, *arguments, **named))
+
+    async def ask(self, actor: str, method: str, *arguments: Any, timeout: float | None = None) -> Any:
+        """A method of the registry or the mailboxes, without a thread; again while its process restarts."""
+        server = self.server
+        ends = time.monotonic() + (server.settings.timeout if timeout is None else timeout)
+        pause = 0.02
+        async with self._counted():
+            while True:
+                try:
+                    reference = sent(getattr(getattr(server, actor), method), *arguments)
+                except RayPubSubError:
+                    raise
+                except Exception as error:  # Ray has no class for an actor that is gone for good
+                    raise UnavailableError(f"the {actor}", str(error).partition("\n")[0], gone=True) from None
+                try:
+                    return await answer_async(reference, f"the {actor}", max(0.1, ends - time.monotonic()))
+                except UnavailableError as error:
+                    if error.gone or time.monotonic() + pause > ends:
+                        raise
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, 0.5)
+
+    async def poll(self, subscriber: str, limit: int, visible: float | None) -> list[Delivery]:
+        """What waits now."""
+        found = await self.ask("mailboxes", "poll", subscriber, limit, 0.0, visible)
+        deliveries: list[Delivery] = found.deliveries()
+        return deliveries
+
+    async def settle(self, method: str, subscriber: str, receipts: Iterable[Receipt], *arguments: Any) -> AckReport:
+        """ack, nack, release or extend."""
+        report: AckReport = await self.ask("mailboxes", method, subscriber, list(receipts), *arguments)
+        return report
+
+    # ------------------------------------------------------------------------------------------------------------ watching
+
+    def _watch(self) -> None:
+        while not self._closed.is_set():
+            server = self._connected()
+            if server is None:
+                self._closed.wait(RECONNECT_EVERY)
+                continue
+            self._reason = "connected"
+            self.connections += 1
+            self._server = server
+            logger.info("connected to the server %r at %s", self.name, server.address)
+            why = self._watched(server)
+            if self._closed.is_set():
+                return
+            logger.warning("lost the server %r: %s", self.name, why)
+            self._lose(server, why)
+
+    def _connected(self) -> Server | None:
+        try:
+            return connect(self.name, address=self._address)
+        except RayPubSubError as error:
+            self._reason = str(error)
+        except Exception as error:  # Ray raises much, and the process goes on
+            self._reason = f"cannot be reached: {type(error).__name__}: {error}"
+            logger.debug("cannot connect", exc_info=True)
+        return None
+
+    def _watched(self, server: Server) -> str:
+        """Returns why the server is lost."""
+        failed, asked = 0, time.monotonic()
+        while not self._closed.wait(PROBE_EVERY):
+            failed = 0 if head_answers(server.address, PROBE_TIMEOUT) else failed + 1
+            if failed >= PROBES:
+                return f"the head of the Ray cluster at {server.address} does not answer"
+            if time.monotonic() - asked >= ASK_EVERY and not failed:
+                asked = time.monotonic()
+                try:
+                    answer(server.registry.health.remote(), "the registry", ASK_TIMEOUT)
+                except UnavailableError as error:
+                    if error.gone:
+                        return str(error)
+                except (
+                    Exception
+                ) as error:  # of Ray, if the actor is gone for good; or the registry cannot open its store
+                    return str(error).partition("\n")[0]
+        return "closed"
+
+    def _lose(self, server: Server, why: str) -> None:
+        self._reason = why
+        self._server = None
+        threads, self._threads = self._threads, ThreadPoolExecutor(THREADS, "http-call")
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._end_calls)
+        threads.shutdown(wait=False, cancel_futures=True)
+        leaving = threading.Thread(target=_leave, args=(server,), name="http-leaving", daemon=True)
+        leaving.start()
+        leaving.join(LONGEST_CLOSE)
+        if leaving.is_alive() and self._may_exit:
+            logger.error("Ray does not let go of the lost cluster; this process is started again")
+            os._exit(RESTART)
+
+    def _end_calls(self) -> None:
+        for task in list(self._in_flight):
+            task.cancel(LOST)
+
+
+def _leave(server: Server) -> None:
+    try:
+        server.close()
+    except (RayPubSubError, ClusterError, RuntimeError) as error:
+        logger.debug("leaving the lost cluster: %s", error)

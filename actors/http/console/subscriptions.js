@@ -1,0 +1,119 @@
+// Subscriptions: search, add with live errors under the caret, back-test, remove.
+
+import { ask } from "./api.js";
+import { $, count, el, table } from "./elements.js";
+
+const WAIT = 250;
+let timer = null, asked = 0, listing = 0, after = 0, shown = [], report = () => {};
+
+export function startSubscriptions(notice) {
+  report = notice;
+  $("add-expression").addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(check, WAIT);
+  });
+  $("add-form").addEventListener("submit", add);
+  $("backtest").addEventListener("click", backtest);
+  $("search-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    showSubscriptions();
+  });
+  $("more").addEventListener("click", more);
+}
+
+/** Whether the draft can be used; if not, the place and what was expected there. */
+async function check() {
+  const expression = $("add-expression").value, mine = ++asked, state = $("expression-state");
+  if (!expression.trim()) return say(state, "", false);
+  try {
+    await ask("POST", "/v1/expressions/check", { expression });
+    if (mine === asked) say(state, "✓ can be used", false);
+  } catch (problem) {
+    if (mine === asked) say(state, `✗ ${problem.message}`, true);
+  }
+}
+
+function say(state, text, wrong) {
+  state.textContent = text;
+  state.classList.toggle("wrong", wrong);
+  $("add-expression").setAttribute("aria-invalid", String(wrong));
+}
+
+async function add(event) {
+  event.preventDefault();
+  const id = $("add-id").value.trim();
+  const body = { subscriber: $("add-subscriber").value, expression: $("add-expression").value, ...(id ? { id } : {}) };
+  try {
+    const made = await ask("POST", "/v1/subscriptions", body);
+    $("add-result").textContent = `added as ${made.id}`;
+    await showSubscriptions();
+  } catch (problem) {
+    $("add-result").textContent = "";
+    say($("expression-state"), `✗ ${problem.message}`, true);
+  }
+}
+
+async function backtest() {
+  const result = $("backtest-result");
+  try {
+    const found = await ask("POST", "/v1/backtest", { expression: $("add-expression").value });
+    const said = found.events
+      ? `It would have matched ${count(found.matches)} of the last ${count(found.events)} events.`
+      : "No events have come by HTTP yet; there is nothing to test it on.";
+    result.replaceChildren(el("p", {}, said), ...found.samples.slice(0, 5).map((sample) => el("pre", { class: "code" }, sample)));
+  } catch (problem) {
+    result.replaceChildren();
+    say($("expression-state"), `✗ ${problem.message}`, true);
+  }
+}
+
+export async function showSubscriptions() {
+  listing += 1; // what an earlier search is still waiting for is not shown
+  [after, shown] = [0, []];
+  await more();
+}
+
+async function more() {
+  const mine = listing, query = new URLSearchParams({ after, limit: 50 });
+  const search = $("search").value.trim();
+  if (search.startsWith("tag:")) query.set("tag", search.slice(4).trim());
+  else if (search) query.set("search", search);
+  try {
+    const page = await ask("GET", `/v1/subscriptions?${query}`);
+    if (mine !== listing) return;
+    shown.push(...page.items);
+    after = page.after;
+  } catch (problem) {
+    return report(problem);
+  }
+  $("more").hidden = after === null;
+  draw();
+}
+
+function draw() {
+  $("subscription-list").replaceChildren(
+    table(
+      shown,
+      [
+        ["Id", (row) => el("code", {}, row.id)],
+        ["Subscriber", (row) => row.subscriber],
+        ["Expression", (row) => el("code", {}, row.expression)],
+        ["Tags", (row) => row.tags.join(", ")],
+        ["Shard", (row) => row.shard, true],
+        ["", (row) => el("button", { class: "plain danger", "aria-label": `Remove ${row.id}`, onclick: () => remove(row) }, "Remove")],
+      ],
+      after === null ? "There is none." : "None found so far.",
+    ),
+  );
+}
+
+async function remove(row) {
+  const id = typeof row.id === "number" ? `int:${row.id}` : encodeURIComponent(/^(int|str):/.test(row.id) ? `str:${row.id}` : row.id);
+  try {
+    await ask("DELETE", `/v1/subscriptions/${id}`);
+    shown = shown.filter((each) => each !== row);
+    draw();
+  } catch (problem) {
+    report(problem);
+  }
+}

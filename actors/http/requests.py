@@ -1,0 +1,167 @@
+"""One request, and what it is answered with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qsl
+
+from actors.http.encoding import JSON, MSGPACK, decoded
+from actors.http.problems import HttpError
+from actors.http.tokens import Client
+
+__all__ = ["Receive", "Request", "Response", "Send"]
+
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+SLOWEST_BODY = 60.0
+"""Seconds to wait for the next part of a body."""
+
+
+class Response:
+    """Status, document or bytes, headers. A document is written in the format that the client accepts."""
+
+    __slots__ = ("body", "headers", "kind", "status")
+
+    def __init__(
+        self, body: Any = None, status: int = 200, kind: str | None = None, headers: dict[str, str] | None = None
+    ) -> None:
+        """`kind`: the media type of a body that is bytes."""
+        self.body = body
+        self.status = status
+        self.kind = kind
+        self.headers = headers or {}
+
+
+class Request:
+    """Headers and query are read when they are asked for; the body only once."""
+
+    __slots__ = ("_headers", "_query", "_receive", "client", "limit", "path", "scope", "send")
+
+    def __init__(self, scope: Any, receive: Receive, send: Send, limit: int) -> None:
+        self.scope = scope
+        self._receive = receive
+        self.send = send
+        self.limit = limit
+        self.path: dict[str, str] = {}
+        """The variable parts of the path."""
+        self.client = Client("", frozenset())
+        self._headers: dict[bytes, bytes] | None = None
+        self._query: dict[str, str] | None = None
+
+    def header(self, name: str) -> str | None:
+        if self._headers is None:
+            self._headers = dict(self.scope["headers"])
+        found = self._headers.get(name.encode())
+        return None if found is None else found.decode("latin-1")
+
+    @property
+    def kind(self) -> str:
+        """The media type of the body."""
+        return (self.header("content-type") or JSON).partition(";")[0].strip().lower()
+
+    @property
+    def answer_kind(self) -> str:
+        """The media type in which the answer is wanted."""
+        accepted = self.header("accept") or ""
+        return MSGPACK if MSGPACK in accepted or "application/x-msgpack" in accepted else JSON
+
+    def query(self, name: str) -> str | None:
+        if self._query is None:
+            try:
+                listed = parse_qsl(self.scope["query_string"].decode("latin-1"), True, True, max_num_fields=50)
+            except ValueError as error:
+                raise HttpError(400, f"the query cannot be read: {error}") from None
+            self._query = dict(listed)
+        return self._query.get(name)
+
+    def whole(self, name: str, default: int, least: int, most: int) -> int:
+        """A whole number of the query."""
+        given = self.query(name)
+        if given is None:
+            return default
+        try:
+            found = int(given)
+        except ValueError:
+            found = least - 1
+        if not least <= found <= most:
+            raise HttpError(422, f"{name} must be a whole number from {least} to {most}, not {given!r}", setting=name)
+        return found
+
+    def seconds(self, name: str, default: float, most: float) -> float:
+        """A number of seconds of the query."""
+        given = self.query(name)
+        try:
+            found = default if given is None else float(given)
+        except ValueError:
+            found = -1.0
+        if not 0 <= found <= most:
+            raise HttpError(422, f"{name} must be a number of seconds from 0 to {most:g}, not {given!r}", setting=name)
+        return found
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        given = self.query(name)
+        if given is None:
+            return default
+        if given.lower() not in ("1", "true", "yes", "0", "false", "no", ""):
+            raise HttpError(422, f"{name} must be true or false, not {given!r}", setting=name)
+        return given.lower() in ("1", "true", "yes", "")
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it comes."""
+        while True:
+            try:
+                message = await asyncio.wait_for(self._receive(), SLOWEST_BODY)
+            except TimeoutError:
+                raise HttpError(408, f"nothing of the body has come for {SLOWEST_BODY:g} s") from None
+            if message["type"] == "http.disconnect":
+                raise ConnectionResetError("the client has gone")
+            if message.get("body"):
+                yield message["body"]
+            if not message.get("more_body"):
+                return
+
+    async def body(self) -> bytes:
+        """All of it. Raises HttpError if that is more than the limit."""
+        message = await self._receive()  # most bodies come whole
+        if message["type"] == "http.disconnect":
+            raise ConnectionResetError("the client has gone")
+        first: bytes = message.get("body", b"")
+        if not message.get("more_body"):
+            self._check(len(first))
+            return first
+        parts, size = [first], len(first)
+        async for part in self.chunks():
+            size += len(part)
+            self._check(size)
+            parts.append(part)
+        return b"".join(parts)
+
+    def _check(self, size: int) -> None:
+        if size > self.limit:
+            raise HttpError(
+                413, f"the body is larger than {self.limit:,} bytes; send NDJSON, which may be longer", limit=self.limit
+            )
+
+    async def data(self) -> Any:
+        """The body as JSON or msgpack, by its media type."""
+        kind = self.kind
+        if kind == "application/x-msgpack":
+            kind = MSGPACK
+        return decoded(await self.body(), kind)
+
+    async def fields(self, *needed: str) -> dict[str, Any]:
+        """An object with these fields, of JSON or msgpack."""
+        found = await self.data()
+        if not isinstance(found, dict):
+            raise HttpError(422, "the body must be an object")
+        missing = [name for name in needed if name not in found]
+        if missing:
+            raise HttpError(422, f"the body lacks {', '.join(missing)}", missing=missing)
+        return found
+
+    async def disconnected(self) -> None:
+        """Returns when the client has gone."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass

@@ -1,0 +1,1 @@
+"""What each path answers: publishing, subscribing, consuming, webhooks, looking in."""

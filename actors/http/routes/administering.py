@@ -1,0 +1,79 @@
+"""Webhooks and tokens, for admins; a client may have webhooks for subscribers that it may act for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from actors.http.problems import HttpError
+from actors.http.requests import Request, Response
+from actors.http.tokens import checked_scopes, new_token, token_hash
+from actors.http.webhooks.webhook import Webhook, webhook_of
+from ray_pubsub.errors import SettingError
+
+if TYPE_CHECKING:
+    from actors.http.application import Application
+
+__all__ = ["get_webhook", "list_tokens", "list_webhooks", "put_token", "put_webhook", "remove_token", "remove_webhook"]
+
+
+async def list_webhooks(app: Application, request: Request) -> Response:
+    may = request.client.may
+    return Response({"items": [each for each in app.webhooks.listed() if may(f"subscribe:{each['subscriber']}")]})
+
+
+async def put_webhook(app: Application, request: Request) -> Response:
+    """The answer has the secret if it is new."""
+    given, id = await request.fields("subscriber", "url"), request.path["id"]
+    before = app.webhooks.get(id)
+    if before is not None:
+        request.client.check_subscriber(before.subscriber)
+    webhook = webhook_of(id, given, before)
+    request.client.check_subscriber(webhook.subscriber)
+    app.webhooks.put(webhook)
+    shown = webhook.shown()
+    if before is None or before.secret != webhook.secret:
+        shown["secret"] = webhook.secret
+    return Response(shown, 201 if before is None else 200)
+
+
+async def get_webhook(app: Application, request: Request) -> Response:
+    found = _own(app, request)
+    return Response(next(each for each in app.webhooks.listed() if each["id"] == found.id))
+
+
+async def remove_webhook(app: Application, request: Request) -> Response:
+    _own(app, request)
+    return Response({"removed": app.webhooks.remove(request.path["id"])})
+
+
+def _own(app: Application, request: Request) -> Webhook:
+    found = app.webhooks.get(request.path["id"])
+    if found is None:
+        raise HttpError(404, f"there is no webhook {request.path['id']!r}")
+    request.client.check_subscriber(found.subscriber)
+    return found
+
+
+async def list_tokens(app: Application, request: Request) -> Response:
+    return Response({"items": app.tokens.listed()})
+
+
+async def put_token(app: Application, request: Request) -> Response:
+    """Makes a token for a client, or another one; it is shown in this answer only."""
+    given, name = await request.fields("scopes"), request.path["name"]
+    if name in app.settings.tokens or name in ("admin", "open"):
+        raise SettingError("name", f"{name!r} is given in the settings, and is changed there")
+    token = new_token()
+    scopes = sorted(checked_scopes(given["scopes"]))
+    hashed = token_hash(token)
+    app.tokens.add(name, hashed, scopes)
+    app.file.put("tokens", name, {"hash": hashed, "scopes": scopes})
+    return Response({"name": name, "scopes": scopes, "token": token}, 201)
+
+
+async def remove_token(app: Application, request: Request) -> Response:
+    name = request.path["name"]
+    if name in app.settings.tokens or name in ("admin", "open"):
+        raise SettingError("name", f"{name!r} is given in the settings, and is removed there")
+    app.file.put("tokens", name, None)
+    return Response({"removed": app.tokens.remove(name)})

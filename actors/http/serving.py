@@ -1,0 +1,152 @@
+"""Starting the HTTP door: in this process until it is stopped, or in a process of its own that is started again when it dies."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from actors.http.settings import HttpSettings
+from ray_pubsub.errors import SettingError
+
+if TYPE_CHECKING:
+    from actors.client.server import Server
+    from actors.http.application import Application
+
+__all__ = ["listening_socket", "raise_file_limit", "run_worker", "serve", "uvicorn_server"]
+
+logger = logging.getLogger(__name__)
+
+BACKLOG = 2048
+USER_TIMEOUT = 10_000
+"""Milliseconds after which TCP gives up a connection whose other side confirms nothing. Accepted connections inherit it. Streams
+acknowledge what they sent only later than that (`HttpSettings.settle`)."""
+FILES = 65_536
+PAUSE, LONGEST_PAUSE, WELL = 0.5, 10.0, 30.0
+"""Seconds before a process that died is started again; the pause doubles unless it has lived for WELL seconds."""
+
+
+def serve(server: str | Server = "default", host: str = "127.0.0.1", port: int = 8480, **more: Any) -> None:
+    """Serves HTTP for a server, or the one of this name, until the process gets SIGINT or SIGTERM. `more`: see `HttpSettings`.
+
+    The work is done by a child process. It outlives the loss of the Ray cluster (requests are answered with 503 until it is back), and
+    should Ray end it, another one is started; connections made meanwhile wait."""
+    if not isinstance(server, str):
+        more.setdefault("address", server.address)
+        server = server.name
+    settings = HttpSettings(server=server, host=host, port=port, **more)
+    listening = listening_socket(settings)
+    _announce(settings, listening)
+    stopped: list[int] = []
+    child: subprocess.Popen[bytes] | None = None
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped.append(number)
+        if child is not None:
+            child.send_signal(signal.SIGTERM)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    pause = PAUSE
+    try:
+        while not stopped:
+            started = time.monotonic()
+            child = _worker(settings, listening)
+            code = child.wait()
+            if stopped or code == 0:
+                return
+            logger.warning("the HTTP process ended with %d and is started again", code)
+            pause = PAUSE if time.monotonic() - started > WELL else min(2 * pause, LONGEST_PAUSE)
+            time.sleep(pause)
+    finally:
+        if child is not None and child.poll() is None:
+            child.terminate()
+            child.wait()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        listening.close()
+
+
+def _worker(settings: HttpSettings, listening: socket.socket) -> subprocess.Popen[bytes]:
+    """The settings go through a pipe: a command line with tokens would be visible to everybody."""
+    command = [sys.executable, "-m", "actors.http", "--worker", str(listening.fileno())]
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listening.fileno()])
+    assert child.stdin is not None
+    with suppress(BrokenPipeError):
+        child.stdin.write(json.dumps(settings.state()).encode())
+        child.stdin.close()
+    return child
+
+
+def run_worker(descriptor: int, state: bytes) -> None:
+    """What the child process does."""
+    from actors.http.application import Application  # only here: the process that supervises needs no Ray
+
+    given = json.loads(state)
+    given["allow_networks"] = tuple(given["allow_networks"])
+    settings = HttpSettings(**given)
+    raise_file_limit()
+    listening = socket.socket(fileno=descriptor)
+    uvicorn_server(Application(settings, may_exit=True), settings).run(sockets=[listening])
+
+
+def uvicorn_server(app: Application, settings: HttpSettings) -> Any:
+    """uvicorn with httptools and uvloop; ARCHITECTURE.md has the figures that decided."""
+    try:
+        import uvicorn
+    except ImportError as error:
+        raise SettingError("http", f"needs: pip install 'ray-pubsub[http]' ({error})") from None
+    config = uvicorn.Config(
+        app, http="httptools", loop="uvloop", ws="none", access_log=False, log_level="warning", server_header=False,
+        date_header=False, timeout_keep_alive=75, timeout_graceful_shutdown=5, backlog=BACKLOG,
+        ssl_certfile=settings.certificate, ssl_keyfile=settings.key,
+    )  # fmt: skip
+    return uvicorn.Server(config)
+
+
+def listening_socket(settings: HttpSettings) -> socket.socket:
+    """Raises SettingError if the address cannot be used."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, USER_TIMEOUT)
+        listening.bind(address)
+        listening.listen(BACKLOG)
+    except OSError as error:
+        raise SettingError(
+            "host, port", f"cannot listen on {settings.host}:{settings.port}: {error.strerror}"
+        ) from None
+    os.set_inheritable(listening.fileno(), True)
+    return listening
+
+
+def raise_file_limit() -> None:
+    """A stream is an open file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _announce(settings: HttpSettings, listening: socket.socket) -> None:
+    """One line for people, on stderr. The token of an admin is in a file, and not on the screen."""
+    port = listening.getsockname()[1]
+    scheme = "http" if settings.certificate is None else "https"
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    where = f"{scheme}://{host}:{port}/"
+    who = "anybody who can connect is an admin"
+    if not settings.open:
+        who = "tokens as given" if settings.tokens else f"the admin's token is in {settings.folder / 'admin-token'}"
+    print(f"ray-pubsub: {where} serves {settings.server!r}; {who}", file=sys.stderr, flush=True)

@@ -1,0 +1,31 @@
+"""The numbers of the server, asked for at most once a second however many look at them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from actors.client.server_stats import ServerStats
+from actors.http.backend import Backend
+
+__all__ = ["StatsCache"]
+
+FRESH = 1.0
+HOT = 10
+
+
+class StatsCache:
+    """Used by the event loop only."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._found: ServerStats | None = None
+        self._asked = 0.0
+        self._lock = asyncio.Lock()
+
+    async def get(self) -> ServerStats:
+        async with self._lock:
+            if self._found is None or time.monotonic() - self._asked >= FRESH or not self._backend.ready:
+                self._found = await self._backend.run(self._backend.server.stats, hot=HOT)
+                self._asked = time.monotonic()
+            return self._found

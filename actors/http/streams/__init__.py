@@ -1,0 +1,1 @@
+"""Deliveries pushed over open connections: server-sent events, and who is woken when something arrives."""

@@ -1,0 +1,1 @@
+"""Deliveries pushed to URLs: configuration, signatures, checks of addresses, retries and circuit breaking."""

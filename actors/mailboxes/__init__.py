@@ -1,0 +1,1 @@
+"""Mailboxes: one per subscriber, by priority, with acknowledgement, redelivery, deadlines and dead letters."""

@@ -1,0 +1,166 @@
+"""The mailboxes of a server in an actor's process: the coordinator's own, or one for all coordinators. Consumers call it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from actors.mailboxes.arrivals import Arrived
+from actors.mailboxes.delivery import DeliveryColumns
+from actors.mailboxes.delivery_batch import DeliverReport, DeliveryBatch
+from actors.mailboxes.mailboxes import Mailboxes
+from actors.mailboxes.settings import MailboxSettings
+from actors.mailboxes.stats import MailboxStats
+from actors.mailboxes.store.store import MailboxStore
+from actors.server_settings import ServerSettings
+from actors.storage.data_folder import STORES, DataFolder
+from actors.storage.opening import Opening
+from actors.storage.postgres.address import PostgresAddress
+
+__all__ = ["FORWARDED", "MOST_POLLS", "MailboxHost"]
+
+logger = logging.getLogger(__name__)
+
+MOST_POLLS = 48
+"""Polls that may wait here. Each holds a thread; a further one is answered at once, and the client asks again."""
+
+FORWARDED = {
+    "ack": "ack",
+    "nack": "nack",
+    "release": "release",
+    "extend": "extend",
+    "dead_letters": "dead_letters",
+    "redrive": "redrive",
+    "purge_dead": "purge_dead",
+    "remove_mailbox": "remove",
+    "first_offset": "offsets.first",
+    "begin_offsets": "offsets.begin",
+    "end_offsets": "offsets.end",
+    "offset_bounds": "offsets.bounds",
+    "read_range": "offsets.read",
+    "ack_through": "offsets.ack_through",
+    "last_batch": "marks.last",
+    "mark_batch": "marks.set",
+    "mailbox_summary": "summary",
+    "backup_mailboxes": "backup",
+}
+"""Methods of this actor that are methods of its mailboxes: the name here, and there. They take the same arguments."""
+
+
+class MailboxHost:
+    """The store is opened in the background, and again until it succeeds. Until then every call raises what keeps it from opening: the
+    disk is full, the folder is missing."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        place: str | PostgresAddress | None,
+        owner: str = "",
+        in_doubt: Callable[[], None] | None = None,
+    ) -> None:
+        """`place`: the data folder, or the database, if anything is kept. `owner`: names the server in the lock of its data. `in_doubt`:
+        see `PostgresDatabase`."""
+        own = settings.mailbox_settings()
+        self._opening = Opening(lambda: _open(own, place, owner, in_doubt), "the mailboxes")
+        self._waiting = threading.Semaphore(MOST_POLLS)
+
+    @property
+    def mailboxes(self) -> Mailboxes:
+        return self._opening.get()[0]
+
+    def deliver(self, batch: DeliveryBatch, names: Mapping[int, str]) -> DeliverReport:
+        """`names`: of the batch's subscribers, by the registry's codes. They come with every batch, because these mailboxes may have lost
+        names that were not on disk, and a registry that has lost everything gives out the same codes again."""
+        mailboxes = self.mailboxes
+        own = mailboxes.adopt(names)
+        if any(given != code for given, code in own.items()):
+            codes = np.zeros(max(own) + 1, np.int32)
+            codes[list(own)] = list(own.values())
+            batch = replace(batch, subscribers=codes[batch.subscribers])
+        return mailboxes.deliver(batch)
+
+    def poll(
+        self, subscriber: str, limit: int = 100, wait: float = 0.0, visibility_timeout: float | None = None
+    ) -> DeliveryColumns:
+        """As Mailboxes.poll. Does not wait if too many polls wait already."""
+        waits = wait > 0 and self._waiting.acquire(blocking=False)
+        try:
+            return self.mailboxes.poll(subscriber, limit, wait if waits else 0.0, visibility_timeout=visibility_timeout)
+        finally:
+            if waits:
+                self._waiting.release()
+
+    def arrivals(self, after: tuple[str, int] | None = None, wait: float = 0.0) -> Arrived:
+        """As Mailboxes.arrivals. Does not wait if too many polls wait already."""
+        waits = wait > 0 and self._waiting.acquire(blocking=False)
+        try:
+            return self.mailboxes.arrivals(after, wait if waits else 0.0)
+        finally:
+            if waits:
+                self._waiting.release()
+
+    def mailbox_stats(self, subscriber: str | None = None) -> list[MailboxStats]:
+        """Of one mailbox, or of all."""
+        return self.mailboxes.stats() if subscriber is None else [self.mailboxes.stats_of(subscriber)]
+
+    def mailbox_health(self) -> dict[str, Any]:
+        """Raises what keeps the store from opening."""
+        return {"pid": os.getpid(), "epoch": self.mailboxes.epoch}
+
+    def close_mailboxes(self) -> None:
+        """Writes what is not yet on disk. An instance that was fenced has nothing to write."""
+        opened = self._opening.close()
+        if opened is None:
+            return
+        mailboxes, folder = opened
+        try:
+            mailboxes.close()
+        finally:
+            if folder is not None:
+                folder.close()
+
+
+def _forwarded(method: str) -> Callable[..., Any]:
+    find = attrgetter(method)
+
+    def call(self: MailboxHost, *arguments: Any, **named: Any) -> Any:
+        return find(self.mailboxes)(*arguments, **named)
+
+    call.__doc__ = f"Mailboxes.{method}"
+    return call
+
+
+for _name, _method in FORWARDED.items():
+    setattr(MailboxHost, _name, _forwarded(_method))
+
+
+def _open(
+    settings: MailboxSettings, place: str | PostgresAddress | None, owner: str, in_doubt: Callable[[], None] | None
+) -> tuple[Mailboxes, DataFolder | None]:
+    """Raises StoreError. The registry has the data folder first, so one without a manifest is not this server's."""
+    with ExitStack() as undo:
+        folder, store = None, MailboxStore(None)
+        if isinstance(place, str):
+            folder = undo.enter_context(DataFolder(Path(place), owner, new=False))
+            store = MailboxStore(Path(place) / STORES["mailboxes"], create=folder.may_create("mailboxes"))
+            undo.callback(store.close)
+            folder.record("mailboxes", store.identity)
+        elif place is not None:
+            from actors.mailboxes.store.postgres_schema import MAILBOX_TABLES
+            from actors.storage.postgres.database import PostgresDatabase
+
+            store = MailboxStore(PostgresDatabase(place, MAILBOX_TABLES, owner, in_doubt=in_doubt))
+            undo.callback(store.close)
+        mailboxes = Mailboxes(store, settings)
+        undo.pop_all()
+    logger.info("mailboxes opened epoch=%d data_dir=%s pid=%d", mailboxes.epoch, place, os.getpid())
+    return mailboxes, folder

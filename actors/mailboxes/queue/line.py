@@ -1,0 +1,178 @@
+"""The entries of one level, in the order in which they were put."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from itertools import chain, repeat
+from math import inf
+from operator import lt
+
+from actors.mailboxes.queue.entries import DUE, ENQUEUED, ORDER, Waiting, due_of
+from actors.mailboxes.queue.run import Run
+
+__all__ = ["Line"]
+
+_EMPTY: deque[Waiting | Run] = deque()
+"""Of every line in which nothing was put: a deque of its own takes 760 bytes at once."""
+_NONE_RETURNED: set[int] = set()
+"""Of every line to which nothing came back; a set of its own takes 216 bytes."""
+
+
+class Line:
+    """A deque of the entries that were never taken, and before it a heap of those that were and came back.
+
+    Entries only ever leave from the front, or for good. So whatever comes back was put before everything that was never taken, and
+    its old position is somewhere in the heap: giving it back costs the logarithm of what came back, wherever it belongs.
+
+    Entries that were put as a run (`run.Run`) stand in the deque as one.
+    """
+
+    __slots__ = ("_fresh", "_latest_due", "_returned", "_returned_orders", "_runs", "_sorted_by_due", "_within_runs")
+
+    def __init__(self) -> None:
+        self._fresh: deque[Waiting | Run] = _EMPTY
+        self._runs = 0
+        self._within_runs = 0  # entries of runs, beyond one for each
+        self._returned: list[Waiting] = []
+        self._returned_orders = _NONE_RETURNED
+        # Deadlines per level and a clock that does not go back leave the due times sorted; an entry's own deadline may not.
+        self._sorted_by_due = True
+        self._latest_due = -inf
+
+    def __len__(self) -> int:
+        # What was withdrawn is still in the heap, but not among its orders.
+        return len(self._fresh) + self._within_runs + len(self._returned_orders)
+
+    def __iter__(self) -> Iterator[Waiting | Run]:
+        """Entries and runs, in no particular order."""
+        orders = self._returned_orders
+        return chain((entry for entry in self._returned if entry[ORDER] in orders), self._fresh)
+
+    @property
+    def head(self) -> Waiting | Run:
+        return self._returned[0] if self._returned else self._fresh[0]
+
+    def append(self, entry: Waiting) -> None:
+        if not self._fresh:
+            self._begin()
+        if entry[DUE] < self._latest_due:
+            self._sorted_by_due = False
+        else:
+            self._latest_due = entry[DUE]
+        self._fresh.append(entry)
+
+    def extend(self, entries: Sequence[Waiting]) -> None:
+        dues = list(map(due_of, entries))
+        if not self._fresh:
+            self._begin()
+        if dues[0] < self._latest_due or any(map(lt, dues[1:], dues)):
+            self._sorted_by_due = False
+        self._latest_due = max(self._latest_due, dues[-1])
+        self._fresh.extend(entries)
+
+    def append_run(self, run: Run, due: float) -> None:
+        """A run of at least one entry, with its due time."""
+        self._within_runs += len(run) - 1
+        self._runs += 1
+        if not self._fresh:
+            self._begin()
+        if due < self._latest_due:
+            self._sorted_by_due = False
+        else:
+            self._latest_due = due
+        self._fresh.append(run)
+
+    def was_never_taken(self, order: int) -> bool:
+        return bool(self._fresh) and order >= self._fresh[0][ORDER]
+
+    def give_back(self, entry: Waiting) -> bool:
+        """False if it is here already."""
+        if entry[ORDER] in self._returned_orders:
+            return False
+        if self._returned_orders is _NONE_RETURNED:
+            self._returned_orders = set()
+        heappush(self._returned, entry)
+        self._returned_orders.add(entry[ORDER])
+        return True
+
+    def withdraw(self, order: int) -> bool:
+        """One that came back leaves for good, from wherever it stands; False if it is not here."""
+        if order not in self._returned_orders:
+            return False
+        self._returned_orders.discard(order)
+        # The head is always one that is here; those behind it go when they get there.
+        self._drop_withdrawn_heads()
+        return True
+
+    def pop(self, count: int, enqueued_by: float = inf) -> list[Waiting]:
+        """Up to `count` from the front, stopping before the first that was enqueued after `enqueued_by`."""
+        if not self._returned and not self._runs and enqueued_by == inf:
+            fresh = self._fresh
+            return [fresh.popleft() for _ in range(min(count, len(fresh)))]  # type: ignore[misc]  # no runs
+        popped: list[Waiting] = []
+        while len(popped) < count and len(self) and self.head[ENQUEUED] <= enqueued_by:
+            popped += self._pop_head(count - len(popped))
+        return popped
+
+    def pop_overdue_heads(self, now: float) -> list[Waiting]:
+        """The overdue at the front: all of them, wherever the due times are sorted."""
+        popped: list[Waiting] = []
+        while len(self) and self.head[DUE] < now:
+            popped += self._pop_head()
+        return popped
+
+    def remove_overdue(self, now: float) -> list[Waiting]:
+        """All the overdue, in order. Takes the time of what leaves, or of a look at everything when due times are not sorted."""
+        orders = self._returned_orders
+        removed = sorted(entry for entry in self._returned if entry[DUE] < now and entry[ORDER] in orders)
+        if removed:
+            orders.difference_update(entry[ORDER] for entry in removed)
+            self._returned = [entry for entry in self._returned if entry[ORDER] in orders]
+            heapify(self._returned)
+        while self._fresh and self._fresh[0][DUE] < now:
+            removed += self._pop_fresh(inf)
+        if not self._sorted_by_due and any(map(lt, map(due_of, self._fresh), repeat(now))):
+            for _ in range(len(self._fresh)):  # once round, the others back to the end
+                if self._fresh[0][DUE] < now:
+                    removed += self._pop_fresh(inf)
+                else:
+                    self._fresh.rotate(-1)
+        return removed
+
+    def count_overdue(self, now: float) -> int:
+        if not self._runs:
+            return sum(map(lt, map(due_of, self), repeat(now)))
+        return sum(len(each) if isinstance(each, Run) else 1 for each in self if each[DUE] < now)
+
+    def _begin(self) -> None:
+        self._sorted_by_due, self._latest_due = True, -inf
+        if self._fresh is _EMPTY:
+            self._fresh = deque()
+
+    def _pop_head(self, count: float = inf) -> list[Waiting]:
+        """The first entry or, of a run, up to `count` of its entries: they are alike in all that a caller looks at."""
+        if not self._returned:
+            return self._pop_fresh(count)
+        entry = heappop(self._returned)
+        self._returned_orders.discard(entry[ORDER])
+        self._drop_withdrawn_heads()
+        return [entry]
+
+    def _pop_fresh(self, count: float) -> list[Waiting]:
+        head = self._fresh[0]
+        if not isinstance(head, Run):
+            self._fresh.popleft()
+            return [head]
+        entries = head.take(min(count, len(head)))  # type: ignore[arg-type]  # an int: a run is not endless
+        self._within_runs -= len(entries)
+        if not len(head):
+            self._fresh.popleft()
+            self._runs -= 1
+            self._within_runs += 1
+        return entries
+
+    def _drop_withdrawn_heads(self) -> None:
+        while self._returned and self._returned[0][ORDER] not in self._returned_orders:
+            heappop(self._returned)

@@ -1,0 +1,102 @@
+"""All mailboxes of a server together, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from heapq import nlargest
+from typing import Any
+
+from actors.mailboxes.queue.on_time import LevelStats
+from actors.mailboxes.stats import MailboxStats
+
+__all__ = ["LevelSum", "MailboxSummary", "summarise"]
+
+SUMMED = (
+    "delivered", "acked", "waiting", "delayed", "waiting_bytes", "in_flight", "dead", "dropped", "expired", "rejected",
+    "redeliveries", "duplicates", "stale",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSum:
+    """One level of priority in all mailboxes."""
+
+    level: str
+    on_time: int
+    late: int
+    expired: int
+    dropped: int
+    waiting: int
+    overdue: int
+
+    @property
+    def edor(self) -> float | None:
+        """The event delivery on-time rate, as `actors.mailboxes.queue.on_time` defines it; None if nothing has become due."""
+        became_due = self.on_time + self.late + self.expired + self.dropped + self.overdue
+        return self.on_time / became_due if became_due else None
+
+
+@dataclass(frozen=True, slots=True)
+class MailboxSummary:
+    """The sums of what MailboxStats has."""
+
+    mailboxes: int
+    delivered: int
+    acked: int
+    waiting: int
+    delayed: int
+    waiting_bytes: int
+    in_flight: int
+    dead: int
+    dropped: int
+    expired: int
+    rejected: int
+    redeliveries: int
+    duplicates: int
+    stale: int
+    oldest_wait: float | None
+    """Seconds for which a delivery has been waiting that nobody has polled."""
+    levels: tuple[LevelSum, ...]
+    fullest: tuple[MailboxStats, ...]
+    """The mailboxes in which most is waiting."""
+
+    @property
+    def on_time(self) -> dict[str, float | None]:
+        """EDOR by level."""
+        return {level.level: level.edor for level in self.levels}
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "on_time": self.on_time}
+
+
+def summarise(
+    each: Iterable[tuple[MailboxStats, list[LevelStats]]], count: int, levels: Iterable[str], most: int
+) -> MailboxSummary:
+    """`count`: how many mailboxes there are; `each` may have the sums of several as one. `most`: how many of the fullest are listed."""
+    sums = dict.fromkeys(SUMMED, 0)
+    by_level = {level: [0] * 6 for level in levels}
+    boxes: list[MailboxStats] = []
+    oldest: float | None = None
+    for stats, own in each:
+        for name in SUMMED:
+            sums[name] += getattr(stats, name)
+        for level in own:
+            found = (level.on_time, level.late, level.expired, level.dropped, level.waiting, level.overdue)
+            by_level[level.level] = [so_far + more for so_far, more in zip(by_level[level.level], found, strict=True)]
+        if stats.oldest_wait is not None:
+            oldest = max(stats.oldest_wait, oldest or 0.0)
+        boxes.append(stats)
+        if len(boxes) > 4 * most + 64:
+            boxes = _fullest(boxes, most)
+    return MailboxSummary(
+        count,
+        **sums,
+        oldest_wait=oldest,
+        levels=tuple(LevelSum(level, *numbers) for level, numbers in by_level.items()),
+        fullest=tuple(stats for stats in _fullest(boxes, most) if stats.waiting + stats.in_flight + stats.dead),
+    )
+
+
+def _fullest(boxes: list[MailboxStats], most: int) -> list[MailboxStats]:
+    return nlargest(most, boxes, key=lambda stats: (stats.waiting + stats.in_flight, stats.dead))

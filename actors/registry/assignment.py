@@ -1,0 +1,91 @@
+"""Which shard a subscription goes to.
+
+A new one goes where placement puts it. One that replaces another stays on that shard, so that it is replaced in one step; and one that was
+removed a moment ago goes back to where it was (`recent_shards.py`). Placement counts every assignment at once; what was not committed is
+taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.registry.changes import Change, Subscribe
+from actors.registry.recent_shards import RecentShards
+from actors.registry.store.store import RegistryStore
+from actors.transport.messages import RouteCount
+from ray_pubsub.sharding.pivots import PivotColumn
+from ray_pubsub.sharding.placement import Placement
+
+__all__ = ["Assignment", "counted"]
+
+
+class Assignment:
+    """Used by the thread that makes changes."""
+
+    def __init__(self, store: RegistryStore, placement: Placement, longest: float) -> None:
+        """`longest`: seconds that a publication may last."""
+        self.placement = placement
+        self.recent = RecentShards(longest)
+        self._store = store
+
+    def assign(self, changes: Sequence[Change]) -> list[Change]:
+        """The changes, each new subscription with its shard."""
+        stored = self._store.shards_of([change.id for change in changes if isinstance(change, Subscribe)])
+        assigned: list[Change] = []
+        for change in changes:
+            if isinstance(change, Subscribe):
+                shard = stored.get(change.id, self.recent.find(change.id))
+                if shard is None:
+                    shard = self.placement.place(change.route, change.id)
+                else:
+                    self.placement.put(change.route, shard)
+                stored[change.id] = shard
+                change = replace(change, shard=shard)  # noqa: PLW2901 - the same change, complete
+            assigned.append(change)
+        return assigned
+
+    def take_back(self, changes: Iterable[Change]) -> None:
+        """These assigned changes were not committed."""
+        for change in changes:
+            if isinstance(change, Subscribe):
+                self.placement.remove(change.route, change.shard)
+
+    def assign_many(self, ids: Any, pivots: PivotColumn) -> NDArray[np.int32]:
+        """A shard for each of many subscriptions."""
+        stored = self._store.shards_of(ids)
+        if not stored and not len(self.recent):
+            return self.placement.place_many(pivots, ids)
+        listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
+        if len(self.recent):
+            recent = ((identity, self.recent.find(identity)) for identity in listed if identity not in stored)
+            stored.update((identity, shard) for identity, shard in recent if shard is not None)
+        shards = np.array([stored.get(identity, -1) for identity in listed], np.int32)
+        for shard, route, count in counted(pivots, shards, shards >= 0):
+            self.placement.put(route, shard, count)
+        new = np.flatnonzero(shards < 0)
+        if len(new):
+            of_new = PivotColumn(pivots.code[new], pivots.routes)
+            shards[new] = self.placement.place_many(of_new, [listed[place] for place in new.tolist()])
+        return shards
+
+    def take_back_many(self, pivots: PivotColumn, shards: NDArray[np.int32], which: NDArray[np.bool_]) -> None:
+        """Those of many subscriptions that were not committed."""
+        for shard, route, count in counted(pivots, shards, which):
+            self.placement.remove(route, shard, count)
+
+
+def counted(pivots: PivotColumn, shards: NDArray[np.int32], which: NDArray[np.bool_]) -> list[RouteCount]:
+    """The number of the chosen subscriptions for each shard and route."""
+    if not which.any():
+        return []
+    keys = shards[which].astype(np.int64) << 32 | pivots.code[which]
+    values, counts = np.unique(keys, return_counts=True)
+    return [
+        (key >> 32, pivots.routes[key & 0xFFFF_FFFF], count)
+        for key, count in zip(values.tolist(), counts.tolist(), strict=True)
+    ]

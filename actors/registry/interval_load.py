@@ -1,0 +1,74 @@
+"""A table of intervals that a client hands over: read and checked, with a subscriber for each subscription."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ray_pubsub.errors import Rejection, TableError
+from ray_pubsub.index.bulk.interval_columns import checked_table, texts_of
+from ray_pubsub.index.bulk.predicate_table import PredicateTable
+from ray_pubsub.model.arguments import check_name
+from ray_pubsub.model.arrow.arrow_table import as_arrow_table
+from ray_pubsub.model.id_column import ids_of
+from ray_pubsub.model.metadata import Metadata
+
+__all__ = ["IntervalLoad", "read_intervals"]
+
+
+@dataclass(slots=True, eq=False)
+class IntervalLoad:
+    """Subscription i has the id `ids[i]`, the subscriber `subscribers[i]` and the rows offsets[i]:offsets[i + 1]."""
+
+    predicates: PredicateTable
+    """The same subscriptions, for `PivotChooser.routes_of_rows`."""
+    ids: NDArray[Any]
+    offsets: NDArray[np.int64]
+    rows: Any
+    """A pyarrow Table: attribute, low, high and, if given, low_closed, high_closed."""
+    subscribers: list[str]
+    rejections: list[Rejection]
+    metadata: list[Metadata | None] | None = None
+    """What each of them carries; None if none does."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def read_intervals(table: Any, subscriber: str | None = None) -> IntervalLoad:
+    """Reads what `MatchIndex.add_predicates` takes, with a column `subscriber` unless one is given for all. Raises TableError or
+    SettingError; a subscription with a bad bound is among the rejections, and the others are read."""
+    table = as_arrow_table(table, "predicates")
+    names = _names(table) if subscriber is None else None
+    rows = checked_table(table)
+    predicates = PredicateTable(rows)
+    rows = rows.drop_columns(["id"])
+    if predicates.input_rows is not None:
+        rows = rows.take(pa.array(predicates.input_rows))
+    if names is None:
+        owners = [check_name("subscriber", subscriber)] * len(predicates.ids)
+    else:  # a subscription's first row names its subscriber
+        heads = predicates.offsets[:-1]
+        heads = heads if predicates.input_rows is None else predicates.input_rows[heads]
+        owners = texts_of("subscriber", names.take(pa.array(heads)))
+    ids = ids_of(predicates.ids)
+    return IntervalLoad(predicates, ids, predicates.offsets, rows.combine_chunks(), owners, predicates.rejections)
+
+
+def _names(table: Any) -> Any:
+    """The column of subscribers."""
+    if "subscriber" not in table.column_names:
+        raise TableError("subscriber", "missing; name the subscriber in a column, or give one for the whole table")
+    names = table.column("subscriber")
+    if names.null_count:
+        raise TableError("subscriber", "has nulls")
+    if not pa.types.is_string(names.type) and not pa.types.is_large_string(names.type):
+        raise TableError("subscriber", f"subscribers are strings, not {names.type}")
+    if pc.any(pc.equal(names, "")).as_py():
+        raise TableError("subscriber", "has an empty name")
+    return names

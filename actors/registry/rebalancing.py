@@ -1,0 +1,195 @@
+"""Moves subscriptions from one shard to another while events are being published: none is missed, none is delivered twice.
+
+For a portion of subscriptions: (1) coordinators are notified that matches may come twice, and take each once from then on; (2) the target
+takes the subscriptions over, provisionally; (3) the move is committed; (4) coordinators are notified that the target must have that version
+and that the source need not be asked any more; (5) the source drops them; (6) coordinators are notified that the move is over. Steps 1, 4
+and 6 are confirmed only when no batch is in progress that began before them. So a batch that does not know of the move finds everything on
+the source, one that began during it on the source or on both, and one that began after step 4 on the target, even if that has crashed and
+loaded again in between.
+
+A subscription may get another route on the way; on the same shard that takes less (`_reroute`).
+
+If the registry dies on the way, its successor begins as in step 1, makes all shards drop what they took over and do not own, and ends as in
+step 6 (`settle`). So does the registry itself if a shard stays away for too long.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.registry.change_writer import ChangeWriter
+from actors.registry.changes import MoveSubscriptions
+from actors.registry.columns import RebalanceReport, ShardColumns
+from actors.transport.messages import News, RouteCount
+from ray_pubsub.sharding.frequency import AttributeFrequencies
+from ray_pubsub.sharding.pivots import Route
+from ray_pubsub.sharding.rebalance import Move, plan_rebalance
+from ray_pubsub.sharding.rerouting import RouteGroup, plan_reroutes
+
+__all__ = ["Mover"]
+
+PORTION = 8192
+
+ChosenAgain = Callable[[ShardColumns], list[Route]]
+"""The routes that subscriptions would be given now, in the order of `all_numbers`."""
+
+
+class MovingShards(Protocol):
+    """The shards as a move needs them. Every method waits for the shard, and raises UnavailableError."""
+
+    def take_over(self, shard: int, columns: ShardColumns) -> None: ...
+
+    def let_go(self, shard: int, lineage: str, version: int) -> int: ...
+
+    def bring_up(self, shard: int, lineage: str, version: int) -> int: ...
+
+
+class Mover:
+    """One rebalance or settlement at a time; changes go on between portions."""
+
+    def __init__(
+        self, writer: ChangeWriter, shards: MovingShards, wait_until_known: Callable[[int], None], timeout: float
+    ) -> None:
+        self._writer, self._store = writer, writer.store
+        self._placement, self._announcer = writer.assignment.placement, writer.announcer
+        self._shards = shards
+        self._wait_until_known = wait_until_known
+        self._timeout = timeout
+
+    def settle(self) -> None:
+        """Ends what was interrupted. Called when the registry starts, and before a rebalance. Waits for shards here and not in the thread
+        that makes changes, which go on."""
+        if not self._announcer.moving:
+            return
+        shards, version = tuple(range(self._placement.shards)), self._store.version
+        for shard in shards:
+            self._shards.let_go(shard, self._announcer.lineage, version)
+
+        def end() -> None:
+            self._announcer.moving = False
+            self._announcer.require(shards, version)
+            self._notify(News(version, shards))
+
+        self._run(end)
+
+    def rebalance(
+        self, frequencies: AttributeFrequencies, factor: float, chosen_again: ChosenAgain | None = None
+    ) -> RebalanceReport:
+        """Gives subscriptions other routes where that saves enough, then moves subscriptions until no shard has more than `factor` times
+        the mean load. `chosen_again`: the routes that stored subscriptions would be given now."""
+        self.settle()
+        self._run(lambda: self._placement.reweigh(frequencies))
+        before = self._placement.loads
+        rerouted, fan_out = 0, None
+        if chosen_again is not None and frequencies.events:
+            rerouted, fan_out = self._reroute_all(frequencies, chosen_again)
+        moves = plan_rebalance(self._store.groups(), self._placement.shards, frequencies, factor)
+        moved = 0
+        for move, numbers in zip(moves, self._store.members(moves), strict=True):
+            try:
+                moved += self._in_portions(numbers, move.source, move.target)
+            finally:  # what was moved is counted where it is, even if the rest failed
+                self._run(lambda move=move: self._place(move))
+        return RebalanceReport(moves, moved, before, self._placement.loads, rerouted, fan_out)
+
+    def _reroute_all(
+        self, frequencies: AttributeFrequencies, chosen_again: ChosenAgain
+    ) -> tuple[int, tuple[float, float]]:
+        """How many subscriptions got another route, and the fan-out before and after."""
+        members: defaultdict[tuple[int, Route, Route], list[int]] = defaultdict(list)
+        for shard in range(self._placement.shards):
+            columns = self._store.snapshot_for_shard(shard)
+            codes = np.concatenate([columns.routes, *(block.routes for block in columns.intervals)]).tolist()
+            numbers = columns.all_numbers.tolist()
+            for number, code, again in zip(numbers, codes, chosen_again(columns), strict=True):
+                members[shard, self._store.route(code), again].append(number)
+        groups = [RouteGroup(*key, len(numbers)) for key, numbers in members.items()]
+        plan = plan_reroutes(groups, self._placement.shards, frequencies)
+        done = 0
+        for each in plan.reroutes:
+            own = np.array(members[each.source, each.route, each.again], np.int64)
+            done += self._in_portions(np.sort(own), each.source, each.target, each.again)
+        return done, (plan.before, plan.after)
+
+    def _in_portions(self, numbers: NDArray[np.int64], source: int, target: int, route: Route | None = None) -> int:
+        """Moves these subscriptions, with another route if one is given; changes go on in between. Returns how many there were."""
+        done = 0
+        for start in range(0, len(numbers), PORTION):
+            portion = numbers[start : start + PORTION]
+            done += self._run(lambda portion=portion: self._move(portion, source, target, route))
+        return done
+
+    def _run(self, work: Any) -> Any:
+        return self._writer.run(work, self._timeout)
+
+    def _move(self, numbers: NDArray[np.int64], source: int, target: int, again: Route | None = None) -> int:
+        """Runs in the thread that makes all changes: nothing else changes meanwhile."""
+        announcer = self._announcer
+        columns = self._store.columns_of(numbers, source)  # an earlier move of the plan may have taken some
+        numbers = columns.all_numbers
+        if not len(numbers):
+            return 0
+        routes = self._routes(columns)
+        change = MoveSubscriptions(numbers, source, target, route=again)
+        leaving = [(source, route, count) for route, count in routes]
+        arriving = [(target, again or route, count) for route, count in routes]
+        if source == target:
+            self._reroute(change, arriving, leaving)
+            return len(numbers)
+        announcer.moving = True
+        self._notify(News(self._store.version, added=arriving, moving=True, barrier=True))
+        try:
+            self._shards.take_over(target, columns)
+            (answer,) = self._store.commit([change])
+        except BaseException:
+            # Matches may come twice until the target has let go; coordinators take each once.
+            self._notify(News(self._store.version, removed=arriving, moving=True))
+            raise
+        version = answer.version
+        self._count(arriving, leaving)  # the next change may be about these subscriptions
+        announcer.need((target,), version)
+        self._notify(News(version, (target,), removed=leaving, moving=True, barrier=True))
+        self._shards.bring_up(source, announcer.lineage, version)
+        announcer.need((source,), version)
+        announcer.moving = False
+        # Nothing changes before those batches are over that may have found them on the source: a subscription that is replaced
+        # on the target next would be in their answers twice.
+        self._notify(News(version, (source,), barrier=True))
+        return len(numbers)
+
+    def _reroute(self, change: MoveSubscriptions, arriving: list[RouteCount], leaving: list[RouteCount]) -> None:
+        """Another route on the same shard. Either route leads every event there that can match, so batches may go by either meanwhile."""
+        self._notify(News(self._store.version, added=arriving))
+        try:
+            (answer,) = self._store.commit([change])
+        except BaseException:
+            self._notify(News(self._store.version, removed=arriving))
+            raise
+        self._count(arriving, leaving)
+        self._notify(News(answer.version, removed=leaving))
+
+    def _count(self, arriving: list[RouteCount], leaving: list[RouteCount]) -> None:
+        for shard, route, count in leaving:
+            self._placement.remove(route, shard, count)
+        for shard, route, count in arriving:
+            self._placement.put(route, shard, count)
+
+    def _place(self, move: Move) -> None:
+        """New subscriptions of these parts go where the old ones are."""
+        self._placement.apply([move])
+        self._placement.recount(self._announcer.route_counts())
+        self._writer.store_placement()
+
+    def _routes(self, columns: ShardColumns) -> list[tuple[Route, int]]:
+        counted: Counter[int] = Counter(columns.routes.tolist())
+        for block in columns.intervals:
+            counted.update(block.routes.tolist())
+        return [(self._store.route(code), count) for code, count in counted.items()]
+
+    def _notify(self, news: News) -> None:
+        self._wait_until_known(self._announcer.notify(news))

@@ -1,0 +1,101 @@
+"""Expressions parsed to routes: whether an expression is valid, and which attributes an event must carry to match it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from actors.registry.columns import ShardColumns
+from ray_pubsub.columns.integer_cutter import IntegerCutter
+from ray_pubsub.errors import RayPubSubError
+from ray_pubsub.index.bulk.predicate_table import PredicateTable
+from ray_pubsub.language.shapes import ShapeCache
+from ray_pubsub.settings import Limits
+from ray_pubsub.sharding.frequency import AttributeFrequencies
+from ray_pubsub.sharding.pivots import PivotChooser, PivotColumn, Route
+from ray_pubsub.sharding.text_routes import TextsToRoute
+
+__all__ = ["Routes"]
+
+TEXTS_FOR_KERNELS = 16
+"""From this many expressions on the kernels parse them together."""
+
+
+class Routes:
+    """Safe to use from several threads. Which attributes make good routes is learned from the events that coordinators see."""
+
+    def __init__(self, limits: Limits, kept: dict[str, Any] | None, *, ignore_case: bool = False) -> None:
+        """`kept`: the state of the frequencies that an earlier instance had learned. `ignore_case`: as the server's setting."""
+        self._kept = AttributeFrequencies.of_state(kept) if kept else AttributeFrequencies()
+        self._learned: dict[int, AttributeFrequencies] = {}
+        self._limits = limits
+        self._shapes = ShapeCache(limits, cutter=IntegerCutter(), ignore_case=ignore_case)
+        self._by_kernels = not ignore_case  # they read texts as they are written
+        self._chooser = PivotChooser()
+        self._chooser.refresh(self._kept)
+        self._lock = threading.Lock()
+
+    def route(self, expression: str) -> Route:
+        """Raises an ExpressionError."""
+        with self._lock:
+            return self._chooser.route(self._shapes.parse(expression))
+
+    def routes(self, expressions: Sequence[str]) -> list[Route | RayPubSubError]:
+        """The route of each expression, or the error that `route` would raise. Many are parsed by kernels, whatever their shapes, and
+        without the lock."""
+        found: list[Route | RayPubSubError | None] = [None] * len(expressions)
+        if self._by_kernels and len(expressions) >= TEXTS_FOR_KERNELS:
+            texts = TextsToRoute(expressions, self._limits)
+            with self._lock:
+                found = [*texts.routes(self._chooser)]
+        for place, route in enumerate(found):
+            if route is None:
+                try:
+                    found[place] = self.route(expressions[place])
+                except RayPubSubError as error:
+                    found[place] = error
+        return found  # type: ignore[return-value]
+
+    def of_rows(self, predicates: Any) -> PivotColumn:
+        """The routes of subscriptions given as intervals."""
+        with self._lock:
+            return self._chooser.routes_of_rows(predicates)
+
+    def chosen_again(self, columns: ShardColumns) -> list[Route]:
+        """The routes that stored subscriptions would be given now, in the order of `all_numbers`."""
+        with self._lock:
+            uses = self._chooser.uses.copy()
+        chooser = PivotChooser(self.frequencies().frequencies(), uses)
+        texts = columns.expressions
+        found: list[Route | None] = [None] * len(texts)
+        if self._by_kernels:
+            found = TextsToRoute(texts, self._limits).routes(chooser)
+        for place, route in enumerate(found):
+            if route is None:
+                with self._lock:
+                    parsed = self._shapes.parse(texts[place])
+                found[place] = chooser.route(parsed)
+        for block in columns.intervals:
+            rows = PredicateTable(block.table)
+            pivots = chooser.routes_of_rows(rows)
+            of_number = dict(zip(np.asarray(rows.ids).tolist(), pivots.code.tolist(), strict=True))
+            found += [pivots.routes[of_number[number]] for number in block.numbers.tolist()]
+        return found  # type: ignore[return-value]
+
+    def learn(self, coordinator: int, state: dict[str, Any]) -> None:
+        """What a coordinator has learned of the events' attributes so far."""
+        self._learned[coordinator] = AttributeFrequencies.of_state(state)
+        frequencies = self.frequencies()
+        with self._lock:
+            self._chooser.refresh(frequencies)
+
+    def frequencies(self) -> AttributeFrequencies:
+        """What all coordinators have learned, and what is left of what was known before."""
+        every = list(self._learned.values())
+        known = self._kept.faded_by(every)
+        for learned in every:
+            known.merge(learned)
+        return known

@@ -1,0 +1,1 @@
+"""The registry on disk: subscriptions, rules, placement, versions and epochs in SQLite."""

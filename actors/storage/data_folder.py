@@ -1,0 +1,159 @@
+"""The folder in which a server keeps its data: one server at a time, and its stores are never replaced by empty ones.
+
+Every process that writes there holds a shared lock of the operating system, which ends with the process; the lock file names the server.
+A manifest lists the stores by their identities. A store that is listed is never created again: if its file is missing (the volume is not
+mounted, somebody has removed it), opening it raises an error that says so.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+
+from actors.storage.sqlite_file import file_reason, sync_folder
+from ray_pubsub.errors import StoreError
+from ray_pubsub.failpoints import reach
+
+__all__ = ["MANIFEST", "STORES", "DataFolder", "file_errors"]
+
+LOCK, MANIFEST = "server.lock", "manifest.json"
+STORES = {"registry": "registry.sqlite", "mailboxes": "mailboxes.sqlite"}
+FORMAT = 1
+LOCK_PATIENCE = 2.0
+PAUSE = 0.02
+REMEDY = "mount its volume or restore it from a copy; an empty one is not created in its place"
+
+
+class DataFolder:
+    """A folder that this process has claimed for a server; a context manager that gives it back."""
+
+    def __init__(self, path: Path, owner: str, *, new: bool) -> None:
+        """`owner`: names the server; another server is refused (StoreError) while any process of this one has claimed the folder. `new`:
+        the folder may be without data, because this is a server's first start; otherwise it must have a manifest."""
+        self.path = path
+        if not new and not (path / MANIFEST).exists():
+            raise StoreError(
+                str(path), f"has no {MANIFEST}, so it is not the folder this server was started with; {REMEDY}"
+            )
+        with file_errors(path):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                self._claim(owner)
+            except BaseException:
+                os.close(self._lock)
+                raise
+
+    def __enter__(self) -> DataFolder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives the folder back. Closing it again does nothing."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def may_create(self, store: str) -> bool:
+        """Whether a store may be created: not if the manifest lists it. Raises StoreError if its file is missing and must not be."""
+        listed, path = self.stores(), self.path / STORES[store]
+        if store in listed:
+            if not path.exists():
+                raise StoreError(str(path), f"is missing, although the folder's {MANIFEST} lists it; {REMEDY}")
+            return False
+        siblings = [name for name in STORES.values() if name != path.name and (self.path / name).exists()]
+        # The registry is the first store of a folder, and all others are created beside it.
+        if not path.exists() and (siblings and store == "registry"):
+            raise StoreError(str(path), f"is missing, although {siblings[0]} is there; {REMEDY}")
+        if not path.exists() and store != "registry" and "registry" not in listed:
+            raise StoreError(str(path), f"is missing, and the folder has no registry either; {REMEDY}")
+        return True
+
+    def record(self, store: str, identity: str) -> None:
+        """Lists a store that was opened. Raises StoreError if another one is listed in its place."""
+        with self._alone():
+            listed = self.stores()
+            if listed.get(store, identity) != identity:
+                reason = (
+                    f"is another store than the one in the folder's {MANIFEST}; restore the file that belongs to it"
+                )
+                raise StoreError(str(self.path / STORES[store]), reason)
+            if store not in listed:
+                self._write({"format": FORMAT, "stores": {**listed, store: identity}})
+
+    def stores(self) -> dict[str, str]:
+        """The stores of the manifest and their identities."""
+        path = self.path / MANIFEST
+        with file_errors(path):
+            try:
+                content = json.loads(path.read_text())
+                newer, found = content["format"] > FORMAT, dict[str, str](content["stores"])
+            except FileNotFoundError:
+                return {}
+            except (ValueError, KeyError, TypeError):
+                raise StoreError(str(path), "is damaged; restore it from a copy") from None
+        if newer:
+            raise StoreError(str(path), "was written by a newer release; run that release")
+        return found
+
+    def _claim(self, owner: str) -> None:
+        """Takes the exclusive lock to write the owner's name, or the shared one if the owner is this server."""
+        ends = time.monotonic() + LOCK_PATIENCE
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.ftruncate(self._lock, 0)
+                os.pwrite(self._lock, owner.encode(), 0)
+            with suppress(BlockingIOError):
+                fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                # Read under the lock: between the two locks another server may have come first.
+                if os.pread(self._lock, 4096, 0).decode(errors="replace") == owner:
+                    return
+                fcntl.flock(self._lock, fcntl.LOCK_UN)
+            if time.monotonic() > ends:
+                other = os.pread(self._lock, 4096, 0).decode(errors="replace")
+                reason = f"is in use by the server {other}; stop that one, or choose another folder"
+                raise StoreError(str(self.path), reason)
+            time.sleep(PAUSE)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """While the manifest is changed: several processes of a server may do so at once."""
+        with file_errors(self.path):
+            folder = os.open(self.path, os.O_RDONLY)
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX)
+                yield
+            finally:
+                os.close(folder)
+
+    def _write(self, content: object) -> None:
+        """All or nothing: a crash leaves the old manifest or the new one."""
+        path = self.path / MANIFEST
+        draft = path.with_suffix(".new")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        reach("manifest.rename")
+        draft.rename(path)
+        sync_folder(self.path)
+
+
+@contextmanager
+def file_errors(path: Path) -> Iterator[None]:
+    """Raises the operating system's errors as StoreErrors that name the file."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(str(path), file_reason(error)) from error

@@ -1,0 +1,322 @@
+"""Checksums of all pages of a SQLite file, in a file beside it (`.sums`), so that bit rot and lost writes are found when it is opened.
+
+SQLite itself finds damage only by chance. In WAL mode every page reaches the database through the write-ahead log, so after each commit
+the pages that the log gained are recorded here: page number, checksum, and the place in the log. A page must then be what was recorded
+last, in the log or in the database. This covers tables, indexes, the schema and the log with one mechanism; checksums per row would
+miss a damaged index or rows that have vanished with a page.
+
+The order of writes is: commit (on disk), record, sync of the records before a checkpoint. After a crash the log may have pages that were
+not recorded yet; SQLite's own checksums vouch for those. Records are appended under a lock of the file, so that a process that opens the
+database never looks at it in the middle of another one's checkpoint. Each time a file is opened its records are written again in short.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xxhash import xxh3_64_intdigest
+
+from actors.storage.write_ahead_log import FRAME, WriteAheadLog
+from ray_pubsub.errors import StoreError
+from ray_pubsub.failpoints import reach
+
+__all__ = ["PageChecksums", "checksums_of"]
+
+MAGIC = b"rpsums1\n"
+HEADER = 16
+RECORD = np.dtype([*FRAME.descr, ("check", "<u8")])
+"""A page of the database (`salt` and `frame` are 0) or of the write-ahead log, and a checksum of the record itself."""
+FACTORS = {
+    "page": 0x9E3779B97F4A7C15, "size": 0xC2B2AE3D27D4EB4F, "salt": 0x165667B19E3779F9, "frame": 0xD6E8FEB86659FD93,
+    "header": 0xA0761D6478BD642F, "sum": 0xE7037ED1A0B428DB,
+}  # fmt: skip
+LOCK_PATIENCE = 30.0
+PAUSE = 0.01
+READ_AT_ONCE = 1 << 22
+SHORT = 8_192
+"""Records below which the file is not rewritten while the database is open."""
+
+Records = NDArray[Any]
+
+
+def checksums_of(path: Path) -> Path:
+    """The file with the checksums of a database."""
+    return path.with_name(path.name + ".sums")
+
+
+class PageChecksums:
+    """The checksums of one database. One thread at a time."""
+
+    def __init__(self, database: Path) -> None:
+        """Checks the database, before SQLite opens it. Raises StoreError that names the file and the place of the damage. A database
+        without checksums (of an earlier release, or whose owner has removed them to accept it as it is) gets them here."""
+        self.database, self.path = database, checksums_of(database)
+        self.checked = self.path.exists()
+        """Whether there were checksums to check the database with."""
+        self._log = WriteAheadLog(database)
+        self._seen = (0, 0)
+        """Salt and number of the last frame that was recorded."""
+        if self.checked:
+            self._file = self._open()
+            with self._locked():
+                records = self._read()
+                self._check(records)
+                if in_log := records["frame"][self._in_log(records)].tolist():
+                    self._seen = self._log.salt, max(in_log)
+                self._rewrite(self._shortened(records))
+        else:
+            self._file = self._create()
+
+    def record(self, most: int | None = None) -> int:
+        """After a commit: records the pages that it wrote. `most`: the number of frames that SQLite has accepted, if it has just opened
+        the log. Returns the number of frames that are recorded."""
+        with self._locked():
+            frames = self._log.frames(*self._seen)
+            if most is not None:
+                frames = frames[frames["frame"] <= most]
+            if len(frames):
+                self._append(frames)
+                self._seen = int(frames["salt"][-1]), int(frames["frame"][-1])
+            return self._seen[1]
+
+    def distrust_log(self) -> None:
+        """After a commit that failed: what it left in the log must not be recorded."""
+        self._log.distrust()
+
+    def sync(self) -> None:
+        """Before a checkpoint: what is recorded survives a power failure."""
+        reach("checksums.sync")
+        os.fsync(self._file)
+
+    def shorten(self) -> None:
+        """Drops records that newer ones have replaced, if there are many."""
+        with self._locked():
+            count = (os.fstat(self._file).st_size - HEADER) // RECORD.itemsize
+            records = self._read() if count > SHORT else np.empty(0, RECORD)
+            if count > SHORT and count > 4 * _last_size(records):
+                self._rewrite(self._shortened(records))
+
+    def discard(self) -> None:
+        """What was committed could not be recorded. Without checksums the database is adopted when it is opened next."""
+        with suppress(OSError):
+            self.path.unlink()
+
+    def close(self) -> None:
+        """Ends the use of both files."""
+        self._log.close()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _check(self, records: Records) -> None:
+        page_size = self._page_size()
+        frames = self._log.frames()
+        known = records[self._in_log(records)]
+        known = known[_last_places(known["frame"])]
+        there = (
+            frames[np.minimum(known["frame"], len(frames)) - 1] if len(frames) else np.zeros(len(known), frames.dtype)
+        )
+        same = known["frame"] <= len(frames)
+        for field in ("page", "size", "header", "sum"):
+            same &= known[field] == there[field]
+        for place in known["frame"][~same][:1].tolist():
+            damage = f"is damaged at byte {self._log.offset(place, page_size):,} (frame {place})"
+            raise StoreError(str(self._log.path), f"{damage}; {self._remedy()}")
+        # SQLite decides which of the frames count that are not recorded, so that a page may be as they say or as it was.
+        new = frames[int(known["frame"][-1]) if len(known) else 0 :]
+        size = min([_last_size(records), *new["size"][new["size"] > 0].tolist()])
+        last = records[_last_places(records["page"])]
+        expected, zero_allowed = np.zeros(size + 1, np.uint64), np.ones(size + 1, np.bool_)
+        kept = last[(last["page"] <= size) & (last["page"] > 0)]
+        expected[kept["page"]] = kept["sum"]
+        zero_allowed[kept["page"]] = False
+        zero_allowed[kept["page"][_cut_off_later(records, kept)]] = True
+        skipped = np.zeros(size + 1, np.bool_)
+        skipped[known["page"][known["page"] <= size]] = True
+        maybe = {(int(frame["page"]), int(frame["sum"])) for frame in new}
+        zero = xxh3_64_intdigest(bytes(page_size))
+        found = _sums_of_file(self.database, page_size, size)
+        if not len(found) and not skipped[1:].all():
+            raise StoreError(str(self.database), "is empty, although it was not; restore it from a copy")
+        found = np.concatenate([found, np.zeros(size - len(found), np.uint64)])
+        bad = (found != expected[1:]) & ~skipped[1:] & ~((found == zero) & zero_allowed[1:])
+        for page in (np.flatnonzero(bad) + 1).tolist():
+            if (page, int(found[page - 1])) not in maybe:
+                place = f"is damaged at byte {(page - 1) * page_size:,} (page {page} of {size})"
+                raise StoreError(str(self.database), f"{place}; {self._remedy()}")
+
+    def _remedy(self) -> str:
+        return (
+            f"restore it from a copy together with {self.path.name}. If another program has changed it, and you trust it as it is, remove "
+            f"{self.path.name}"
+        )
+
+    def _in_log(self, records: Records) -> NDArray[np.bool_]:
+        """Which records are of frames that the log has now."""
+        found: NDArray[np.bool_] = (records["salt"] == self._log.salt) & (records["frame"] > 0)
+        return found
+
+    def _shortened(self, records: Records) -> Records:
+        """The last record of each page in the database, and all records of frames that the log has now."""
+        in_log = self._in_log(records)
+        in_database = records[~in_log]
+        size = _last_size(in_database)
+        last = in_database[_last_places(in_database["page"])]
+        last = last[(last["page"] > 0) & (last["page"] <= size)].copy()
+        cut = _cut_off_later(in_database, last)
+        last["salt"] = last["frame"] = last["header"] = last["size"] = 0
+        # Before the mark: pages that were cut off and came back.
+        mark = np.zeros(1, RECORD)
+        mark["size"] = last["page"][cut].min() - 1 if cut.any() else size
+        end = np.zeros(1, RECORD)
+        end["size"] = size
+        return np.concatenate([last[cut], mark, last[~cut], end, records[in_log]])
+
+    def _create(self) -> int:
+        """The checksums of a database that has none; what is in its log is recorded with the first commit."""
+        with self.database.open("rb") as file:
+            page_size = int.from_bytes(file.read(18)[16:], "big")
+        page_size = 65_536 if page_size == 1 else page_size
+        sums = _sums_of_file(self.database, page_size, self.database.stat().st_size // page_size)
+        records = np.zeros(len(sums), RECORD)
+        records["page"], records["sum"] = np.arange(1, len(sums) + 1), sums
+        if len(records):
+            records["size"][-1] = len(records)
+        return self._write(records, page_size)
+
+    def _rewrite(self, records: Records) -> None:
+        file = self._write(records, self._page_size())
+        os.close(self._file)
+        self._file = file
+
+    def _write(self, records: Records, page_size: int) -> int:
+        """All or nothing, in a new file: a process that still has the old one open sees that it was replaced."""
+        draft = self.path.with_name(self.path.name + ".new")
+        file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            content = MAGIC + page_size.to_bytes(4, "little") + bytes(4) + _with_checks(records).tobytes()
+            if os.write(file, content) != len(content):
+                raise OSError(28, "No space left on device")
+            os.fsync(file)
+            reach("checksums.rename")
+            draft.rename(self.path)
+        except BaseException:
+            os.close(file)
+            raise
+        return file
+
+    def _append(self, records: Records) -> None:
+        reach("checksums.append")
+        content = _with_checks(records).tobytes()
+        size = os.fstat(self._file).st_size
+        # An append that a full disk has interrupted is written over.
+        if os.pwrite(self._file, content, size - (size - HEADER) % RECORD.itemsize) != len(content):
+            raise OSError(28, "No space left on device")
+
+    def _page_size(self) -> int:
+        return int.from_bytes(os.pread(self._file, 4, len(MAGIC)), "little")
+
+    def _read(self) -> Records:
+        """The valid records. A record that is damaged is left out; the page that it was for then looks damaged, and is reported."""
+        content = os.pread(self._file, os.fstat(self._file).st_size, 0)
+        page_size = self._page_size()
+        if not content.startswith(MAGIC) or page_size < 512 or page_size & (page_size - 1):
+            raise StoreError(str(self.path), f"is damaged at byte 0; {self._remedy()}")
+        count = (len(content) - HEADER) // RECORD.itemsize
+        records = np.frombuffer(content, RECORD, count, HEADER)
+        valid: Records = records[records["check"] == _checks(records)]
+        return valid
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """The current file, under its lock: another process may have written a new one in its place."""
+        ends = time.monotonic() + LOCK_PATIENCE
+        while True:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > ends:
+                    raise StoreError(
+                        str(self.path), "another process has locked it; does a second server use it?"
+                    ) from None
+                time.sleep(PAUSE)
+                continue
+            try:
+                current = self.path.stat().st_ino == os.fstat(self._file).st_ino
+            except FileNotFoundError:
+                current = True  # the checksums were given up
+            if current:
+                break
+            os.close(self._file)
+            self._file = self._open()
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+
+def _sums_of_file(path: Path, page_size: int, pages: int) -> NDArray[np.uint64]:
+    """The checksums of the pages that the file has, at most `pages`. The file must not be open in SQLite in this process: to close it
+    here would end SQLite's locks."""
+    sums: list[int] = []
+    with path.open("rb") as file:
+        while len(sums) < pages and (content := file.read(READ_AT_ONCE)):
+            view = memoryview(content)
+            whole = min(len(content) // page_size, pages - len(sums))
+            sums += [xxh3_64_intdigest(view[place * page_size : (place + 1) * page_size]) for place in range(whole)]
+            if whole * page_size < len(content):
+                break
+    return np.array(sums, np.uint64)
+
+
+def _checks(records: Records) -> NDArray[np.uint64]:
+    """A checksum of each record: a change of one of its fields always changes it."""
+    mixed = np.full(len(records), 0x27D4EB2F165667C5, np.uint64)
+    for field, factor in FACTORS.items():
+        mixed ^= records[field].astype(np.uint64) * np.uint64(factor)
+    return mixed
+
+
+def _with_checks(records: Records) -> Records:
+    complete = np.zeros(len(records), RECORD)
+    for field in FACTORS:
+        complete[field] = records[field]
+    complete["check"] = _checks(complete)
+    return complete
+
+
+def _last_places(keys: NDArray[Any]) -> NDArray[np.int64]:
+    """For each distinct key the place of its last occurrence, by ascending key."""
+    _, backwards = np.unique(keys[::-1], return_index=True)
+    places: NDArray[np.int64] = len(keys) - 1 - backwards
+    return places
+
+
+def _last_size(records: Records) -> int:
+    sizes = records["size"][records["size"] > 0]
+    return int(sizes[-1]) if len(sizes) else 0
+
+
+def _cut_off_later(records: Records, last: Records) -> NDArray[np.bool_]:
+    """Which of these pages (their last records) the database was shorter than at some later time: such a page may be empty since."""
+    shrunk = np.flatnonzero(records["size"])
+    if not len(shrunk):
+        return np.zeros(len(last), np.bool_)
+    lowest = np.minimum.accumulate(records["size"][shrunk][::-1])[::-1]
+    places = _last_places(records["page"])[np.searchsorted(np.unique(records["page"]), last["page"])]
+    after = np.searchsorted(shrunk, places)
+    cut = np.zeros(len(last), np.bool_)
+    inside = after < len(shrunk)
+    cut[inside] = lowest[after[inside]] < last["page"][inside]
+    return cut

@@ -1,0 +1,132 @@
+"""SQLite's write-ahead log as a file: which pages it has, with their checksums (https://www.sqlite.org/fileformat2.html#walformat)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from xxhash import xxh3_64_intdigest, xxh32_intdigest
+
+__all__ = ["FRAME", "WriteAheadLog"]
+
+LOG_HEADER, FRAME_HEADER = 32, 24
+MAGICS: dict[int, Literal["little", "big"]] = {0x377F0682: "little", 0x377F0683: "big"}
+FRAME = np.dtype(
+    [("page", "<u4"), ("size", "<u4"), ("salt", "<u8"), ("frame", "<u4"), ("header", "<u4"), ("sum", "<u8")]
+)
+"""`size`: of the database after the commit that this frame ends, else 0. `frame` counts from 1. `header`, `sum`: checksums of the frame's
+header and of the page."""
+FRAMES_AT_ONCE = 1024
+
+
+class WriteAheadLog:
+    """Read while SQLite has it open: SQLite's locks are on other files."""
+
+    def __init__(self, database: Path) -> None:
+        self.path = database.with_name(database.name + "-wal")
+        self.salt = 0
+        """Identifies the log since it was begun again; 0: there is none, or its header is not valid."""
+        self._file = -1
+        self._order: Literal["little", "big"] = "little"
+        self._distrusted = 0
+
+    def distrust(self) -> None:
+        """A commit has failed. Its frames may be in the log although they do not count, and later commits overwrite them one after the
+        other. Until the log is begun again, frames are taken only if SQLite's own checksums say that each continues the one before it;
+        a tenth of a millisecond each."""
+        header = self._header()
+        self._distrusted = int.from_bytes(header[16:24], "big") if header else 0
+
+    def frames(self, salt: int = 0, after: int = 0) -> NDArray[Any]:
+        """The frames up to the last commit: those after a frame, if the log still has this salt, otherwise all of them."""
+        header = self._header()
+        self.salt = int.from_bytes(header[16:24], "big") if header else 0
+        if header is None:
+            return np.empty(0, FRAME)
+        page_size = int.from_bytes(header[8:12], "big")
+        first = after if salt == self.salt else 0
+        parts: list[NDArray[Any]] = []
+        while True:
+            part = self._part(first, page_size)
+            parts.append(part)
+            first += len(part)
+            if len(part) < FRAMES_AT_ONCE:
+                break
+        found = np.concatenate(parts)
+        if self._distrusted and self.salt == self._distrusted:
+            found = found[: self._continued(found, header, page_size)]
+        commits = np.flatnonzero(found["size"])
+        return found[: int(commits[-1]) + 1] if len(commits) else found[:0]
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    @staticmethod
+    def offset(frame: int, page_size: int) -> int:
+        """Where a frame begins."""
+        return LOG_HEADER + (frame - 1) * (FRAME_HEADER + page_size)
+
+    def _part(self, first: int, page_size: int) -> NDArray[Any]:
+        """At most FRAMES_AT_ONCE frames after `first`, until one does not belong to this log."""
+        stride = FRAME_HEADER + page_size
+        content = os.pread(self._file, FRAMES_AT_ONCE * stride, self.offset(first + 1, page_size))
+        count = len(content) // stride
+        headers = np.frombuffer(content, np.uint8, count * stride).reshape(count, stride)[:, :FRAME_HEADER]
+        fields = np.ascontiguousarray(headers).view(">u4")
+        salts = np.ascontiguousarray(headers[:, 8:16]).view(">u8")[:, 0] if count else np.empty(0, np.uint64)
+        foreign = np.flatnonzero(salts != self.salt)
+        count = int(foreign[0]) if len(foreign) else count
+        found = np.empty(count, FRAME)
+        found["page"], found["size"], found["salt"] = fields[:count, 0], fields[:count, 1], self.salt
+        found["frame"] = np.arange(first + 1, first + count + 1)
+        view = memoryview(content)
+        starts = range(0, count * stride, stride)
+        found["header"] = [xxh32_intdigest(view[start : start + FRAME_HEADER]) for start in starts]
+        found["sum"] = [xxh3_64_intdigest(view[start + FRAME_HEADER : start + stride]) for start in starts]
+        return found
+
+    def _continued(self, frames: NDArray[Any], header: bytes, page_size: int) -> int:
+        """How many of these frames SQLite would accept: a frame's checksum is of its page and of all frames before it."""
+        if not len(frames):
+            return 0
+        place = self.offset(int(frames["frame"][0]) - 1, page_size) if frames["frame"][0] > 1 else 0
+        sums = os.pread(self._file, FRAME_HEADER, place)[16:] if place else header[24:]
+        for count, frame in enumerate(frames["frame"].tolist()):
+            content = os.pread(self._file, FRAME_HEADER + page_size, self.offset(frame, page_size))
+            sums = _sums(content[:8] + content[FRAME_HEADER:], self._order, sums)
+            if sums != content[16:FRAME_HEADER]:
+                return count
+        return len(frames)
+
+    def _header(self) -> bytes | None:
+        if self._file >= 0 and not os.fstat(self._file).st_nlink:
+            self.close()  # SQLite has removed it, and may have made another
+        if self._file < 0:
+            try:
+                self._file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return None
+        header = os.pread(self._file, LOG_HEADER, 0)
+        if len(header) < LOG_HEADER:
+            return None
+        order = MAGICS.get(int.from_bytes(header[:4], "big"))
+        if order is None:
+            return None
+        self._order = order
+        valid = header[24:] == _sums(header[:24], order, bytes(8))
+        return header if valid else None
+
+
+def _sums(content: bytes, order: Literal["little", "big"], before: bytes) -> bytes:
+    """SQLite's checksum of some bytes, after those with another checksum (section 4.2 of its file format)."""
+    first, second = int.from_bytes(before[:4], "big"), int.from_bytes(before[4:], "big")
+    words = np.frombuffer(content, "<u4" if order == "little" else ">u4").tolist()
+    for even, odd in zip(words[::2], words[1::2], strict=True):
+        first = (first + even + second) & 0xFFFF_FFFF
+        second = (second + odd + first) & 0xFFFF_FFFF
+    return first.to_bytes(4, "big") + second.to_bytes(4, "big")

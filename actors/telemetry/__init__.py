@@ -1,0 +1,1 @@
+"""Numbers about running processes: latencies, rates, memory, and their export as Ray metrics."""

@@ -1,0 +1,111 @@
+"""The other actors of a server: their handles, found by name when they are first needed, and clients that call them through Ray."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+
+from actors.transport.calls import Deadline, answer, retried
+from ray_pubsub.errors import UnavailableError
+
+__all__ = ["NAMESPACE", "ActorHandles", "MailboxClient", "RegistryClient", "actor_name", "own_node"]
+
+NAMESPACE = "ray_pubsub"
+
+logger = logging.getLogger(__name__)
+
+
+class ActorHandles:
+    """A handle stays valid when its actor is restarted, so each is looked up once. Safe to use from several threads."""
+
+    def __init__(self, server: str) -> None:
+        self.server = server
+        self._handles: dict[str, Any] = {}
+
+    def cluster(self) -> str:
+        """The address of this cluster."""
+        return str(ray.get_runtime_context().gcs_address)
+
+    def owner(self) -> str:
+        """Names this server in the lock of its data."""
+        return f"{self.server} ({self.cluster()})"
+
+    def end_process(self) -> None:
+        """Ends this process at once; Ray starts it again. For an instance that no longer knows what is stored: its successor reads it."""
+        logger.error("the database went away during a commit: this process ends, and its successor reads what was done")
+        logging.shutdown()
+        os._exit(1)
+
+    def restarted(self) -> bool:
+        """Whether this actor's process was started again after it had died."""
+        return bool(ray.get_runtime_context().was_current_actor_reconstructed)
+
+    def registry(self) -> Any:
+        return self._handle("registry")
+
+    def shard(self, number: int) -> Any:
+        return self._handle(f"shard-{number}")
+
+    def coordinator(self, number: int) -> Any:
+        return self._handle(f"coordinator-{number}")
+
+    def mailboxes(self) -> Any:
+        return self._handle("mailboxes")
+
+    def _handle(self, role: str) -> Any:
+        handle = self._handles.get(role)
+        if handle is None:
+            try:
+                handle = self._handles[role] = ray.get_actor(actor_name(self.server, role), NAMESPACE)
+            except ValueError:
+                raise UnavailableError(f"{self.server}'s {role}", "does not exist (yet, or any more)") from None
+        return handle
+
+
+def own_node() -> str:
+    """The id of the node on which this process runs."""
+    return str(ray.get_runtime_context().get_node_id())
+
+
+def actor_name(server: str, role: str) -> str:
+    """The name of an actor in Ray, within our namespace."""
+    return f"{server}/{role}"
+
+
+class RegistryClient:
+    """The registry as shards and coordinators call it: every method waits for the reply, for `timeout` seconds at most."""
+
+    def __init__(self, handles: ActorHandles, timeout: float) -> None:
+        self._handles = handles
+        self._timeout = timeout
+
+    def __getattr__(self, method: str) -> Any:
+        if method.startswith("_"):
+            raise AttributeError(method)
+
+        def call(*arguments: Any) -> Any:
+            reference = getattr(self._handles.registry(), method).remote(*arguments)
+            return answer(reference, "the registry", self._timeout)
+
+        return call
+
+
+class MailboxClient:
+    """The mailboxes of another process as a coordinator fills them: a delivery is repeated until it is confirmed. The mailboxes recognise
+    a repetition by its key."""
+
+    def __init__(self, handles: ActorHandles, timeout: float) -> None:
+        self._handles = handles
+        self._timeout = timeout
+
+    def deliver(self, batch: Any, names: Mapping[int, str]) -> Any:
+        """`MailboxHost.deliver`."""
+
+        def call(timeout: float) -> Any:
+            return answer(self._handles.mailboxes().deliver.remote(batch, names), "the mailboxes", timeout)
+
+        return retried(call, Deadline(self._timeout))

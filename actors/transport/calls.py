@@ -1,0 +1,139 @@
+"""Calls through Ray: every wait has a deadline, and an actor's error is raised here as the library's own."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import ray
+from ray.exceptions import ActorDiedError, GetTimeoutError, RayActorError, RayError, RayTaskError
+
+from actors.cluster.ray_internals import server_of_ended_actor
+from actors.transport.object_refs import StoredRef
+from ray_pubsub.errors import RayPubSubError, SettingError, UnavailableError
+
+__all__ = ["Deadline", "answer", "answer_async", "answers", "fetched", "retried", "sent"]
+
+Result = TypeVar("Result")
+
+PAUSE, LONGEST_PAUSE = 0.02, 0.5
+FETCH_TIMEOUT = 30.0
+SHORTEST_NAMED = 0.1
+
+
+class Deadline:
+    """The point in time at which a wait ends."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._ends = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self._ends - time.monotonic())
+
+    def __bool__(self) -> bool:
+        """Whether there is time left."""
+        return self.left > 0
+
+
+def sent(method: Any, *arguments: Any) -> Any:
+    """Calls a method of an actor; returns the reference to its reply. Raises SettingError if an argument cannot be sent to another process:
+    one that is nested thousands of levels deep, say, or holds an open file."""
+    try:
+        return method.remote(*arguments)
+    except (pickle.PicklingError, RecursionError, TypeError, AttributeError) as error:
+        reason = str(error).strip().rpartition("\n")[2] or type(error).__name__
+        raise SettingError("an argument", f"cannot be sent to the server: {reason}") from error
+
+
+def answer(reference: Any, who: str, timeout: float, waited: float = 0) -> Any:
+    """The reply to a call. Raises what the actor raised, or UnavailableError; then it is not known whether the call was executed.
+
+    `waited`: seconds that the caller has waited before, for the error's text."""
+    try:
+        return ray.get(reference, timeout=timeout)
+    except RayError as error:
+        _reraise(error, who, waited + timeout)
+
+
+def fetched(stored: StoredRef) -> Any:
+    """An object of the object store. Raises UnavailableError if it is lost because the process that owned it has died."""
+    return answer(stored.reference, "the object store", FETCH_TIMEOUT)
+
+
+def answers(references: Sequence[Any], who: Sequence[str], timeout: float) -> list[Any | Exception]:
+    """The replies to several calls: for each its result, or its error."""
+    if not references:
+        return []  # Ray would first look for a cluster, or start one
+    deadline = Deadline(timeout)
+    try:
+        return list(ray.get(list(references), timeout=timeout))  # one wait for all, if all is well
+    except RayError:
+        pass
+    ray.wait(list(references), num_returns=len(references), timeout=deadline.left)
+    found: list[Any | Exception] = []
+    for reference, name in zip(references, who, strict=True):
+        try:
+            found.append(answer(reference, name, 0, waited=timeout))
+        except Exception as error:
+            found.append(error)
+    return found
+
+
+def retried(call: Callable[[float], Result], deadline: Deadline, most: float | None = None) -> Result:
+    """The result of `call`, which is repeated while the actor is unavailable and there is time. `call` gets the seconds it may wait."""
+    pause = PAUSE
+    while True:
+        try:
+            return call(deadline.left if most is None else min(most, deadline.left))
+        except UnavailableError as error:
+            if error.gone or deadline.left <= pause:
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+def _reraise(error: RayError, who: str, timeout: float) -> NoReturn:
+    if isinstance(error, RayTaskError):
+        cause = error.cause
+        if isinstance(cause, RayPubSubError):
+            raise cause from None
+        if isinstance(cause, RayError):  # of a call that the actor itself made
+            _reraise(cause, who, timeout)
+        raise error
+    if isinstance(error, GetTimeoutError):
+        raise UnavailableError(who, _late(timeout)) from None
+    if isinstance(error, RayActorError):
+        # Ray may raise the same for a process that is being started again and for one that never will be.
+        ended = server_of_ended_actor(error.actor_id) if isinstance(error, ActorDiedError) else None
+        if ended is not None:
+            reason = (
+                f"the server {ended!r} runs no more: it was stopped, or its machine is lost. start() it again with its data_dir; if that "
+                "is lost too, with restore= and a copy that backup() made. A server with store= survives the loss of a machine"
+            )
+            raise UnavailableError(who, reason, died=True, gone=True) from None
+        raise UnavailableError(who, "its process died or is restarting", died=True) from None
+    raise UnavailableError(who, str(error).partition("\n")[0]) from error
+
+
+def _late(timeout: float) -> str:
+    """The last of several attempts may have had no time at all."""
+    return f"did not answer within {timeout:.3g} s" if timeout >= SHORTEST_NAMED else "did not answer in time"
+
+
+async def answer_async(reference: Any, who: str, timeout: float) -> Any:
+    """`answer` without holding a thread."""
+    try:
+        return await asyncio.wait_for(_awaited(reference), timeout)
+    except TimeoutError:
+        raise UnavailableError(who, _late(timeout)) from None
+    except RayError as error:
+        _reraise(error, who, timeout)
+
+
+async def _awaited(reference: Any) -> Any:
+    return await reference

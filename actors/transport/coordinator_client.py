@@ -1,0 +1,136 @@
+"""The coordinators as a publisher asks them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import ray
+from numpy.typing import NDArray
+
+from actors.transport.actor_handles import own_node
+from actors.transport.calls import Deadline, answer, answer_async, fetched, retried
+from actors.transport.client_pool import ClientPool
+from actors.transport.connection import SocketAddress
+from actors.transport.dispatch import Call, replies
+from actors.transport.frames import Frame
+from actors.transport.publish_reply import PublishReply, read_publish_reply
+from actors.transport.published_events import PublishedEvents, PublishRequest
+
+__all__ = ["CoordinatorClient", "Publication"]
+
+MOST_CONNECTIONS = 32
+ADDRESS_TIMEOUT = 5.0
+WHO = "the coordinator"
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What goes in one request, or is repeated in several under the same idempotency key."""
+
+    events: PublishedEvents
+    key: str
+    deliver: bool
+    begun: float = field(default_factory=time.monotonic)
+    """When the publisher took these events, on its own clock."""
+
+
+class CoordinatorClient:
+    """Coordinators are used in turn. Safe to use from several threads."""
+
+    def __init__(self, coordinators: Sequence[Any]) -> None:
+        self.coordinators = list(coordinators)
+        self._turn = itertools.count(os.getpid())
+        # The pool knows the list and not this object, which is therefore freed, and its connections closed, as soon as it is not used.
+        self.pool = ClientPool("coordinator", partial(_address, self.coordinators), own_node(), MOST_CONNECTIONS)
+        weakref.finalize(self, self.pool.close)
+
+    def turn(self) -> int:
+        return next(self._turn)
+
+    def send(self, publication: Publication, deadline: Deadline) -> Call:
+        number = self.turn() % len(self.coordinators)
+        return Call(self.pool, number, _Publish(self, number, publication, deadline), deadline.left)
+
+    def reply(self, call: Call, deadline: Deadline) -> PublishReply:
+        """Raises what the coordinator raised, or UnavailableError."""
+        (found,) = replies([call], deadline)
+        if isinstance(found, Exception):
+            raise found
+        return _fetched(found)
+
+    async def publish_async(self, publication: Publication, deadline: Deadline) -> PublishReply:
+        """The same without holding a thread; through Ray."""
+        request = _Publish(self, self.turn() % len(self.coordinators), publication, deadline)
+        return _fetched(await answer_async(request.call(again=False), WHO, deadline.left))
+
+    def names_of(self, lineage: str, codes: NDArray[np.int32], timeout: float) -> dict[int, str]:
+        """The names of subscribers, by number."""
+
+        def call(left: float) -> dict[int, str]:
+            names: dict[int, str] = answer(self.coordinators[0].names_of.remote(lineage, codes), WHO, left)
+            return names
+
+        return retried(call, Deadline(timeout))
+
+    def close(self, handle: Any) -> None:
+        """From now on every use meets this handle, which raises."""
+        self.coordinators[:] = [handle] * len(self.coordinators)
+        self.pool.close()
+
+
+def _fetched(reply: PublishReply) -> PublishReply:
+    """The columns are mapped into this process before the result is handed on: they live only as long as the coordinator."""
+    reply.fetch(fetched)
+    return reply
+
+
+def _address(coordinators: list[Any], number: int) -> SocketAddress | None:
+    address: SocketAddress | None = answer(coordinators[number].socket_address.remote(), WHO, ADDRESS_TIMEOUT)
+    return address
+
+
+@dataclass(slots=True, eq=False)
+class _Publish:
+    """A publication to one coordinator, for both ways (`dispatch.RemoteRequest`)."""
+
+    client: CoordinatorClient
+    number: int
+    publication: Publication
+    deadline: Deadline
+    who: str = WHO
+
+    def _request(self) -> PublishRequest:
+        sent = self.publication
+        age = time.monotonic() - sent.begun
+        return PublishRequest(sent.events, sent.deliver, sent.key, self.deadline.left, age)
+
+    def frame(self) -> Frame:
+        return self._request().frame()
+
+    def read(self, frame: Frame) -> PublishReply:
+        return read_publish_reply(frame, len(self.publication.events), self.publication.events.batch.size)
+
+    def is_current(self, reply: PublishReply) -> bool:
+        return True  # a coordinator that was replaced knows it, and does not answer
+
+    def call(self, again: bool) -> Any:
+        coordinators = self.client.coordinators
+        number = self.client.turn() % len(coordinators) if again else self.number
+        publish = coordinators[
+            number
+        ].publish_prepared  # raises if this is closed: Ray would start a cluster to put something in
+        shared = self.publication.events.shared
+        if not shared.small:
+            shared.store(ray.put)
+        return publish.remote(self._request())
+
+    def finish(self, reply: PublishReply) -> PublishReply:
+        return reply

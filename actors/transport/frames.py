@@ -1,0 +1,175 @@
+"""Frames: the form in which requests and replies cross a socket, and the checks before anything received is used.
+
+A frame has a kind, a header (msgpack: scalars, strings, short columns) and columns (bytes of numpy arrays and Arrow streams, sent from
+where they are and received without a further copy). Nothing in a frame can name code: there is no pickle. A reader trusts neither
+sizes nor types nor offsets; a frame that breaks a rule raises ProtocolError, and its connection is closed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgpack
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "ERROR",
+    "MATCH",
+    "NO_REPLY",
+    "PUBLISH",
+    "REPLY",
+    "Frame",
+    "FrameReader",
+    "FrameWriter",
+    "ProtocolError",
+    "ascends",
+    "check",
+    "decoded",
+    "number",
+    "seconds",
+    "text",
+    "truth",
+]
+
+Message = TypeVar("Message")
+
+PUBLISH, MATCH, REPLY, ERROR, NO_REPLY = range(1, 6)
+"""Kinds of frames. NO_REPLY: the request was understood and could not be answered here."""
+INLINE_BYTES = 4096
+"""Columns up to this size are copied into the header: a read of their own would take longer."""
+
+
+class ProtocolError(ConnectionError):
+    """The peer sent something that is not a frame of this protocol, or not the frame that was expected."""
+
+
+class Frame(NamedTuple):
+    kind: int
+    header: bytes
+    columns: Sequence[Any] = ()
+    """Each an object with the buffer interface."""
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.header) + sum(memoryview(column).nbytes for column in self.columns)
+
+    def detached(self) -> Frame:
+        """A copy that pickles as strings of bytes. Ray treats every array on its own, which takes longer than to copy a few small ones."""
+        return Frame(self.kind, self.header, [bytes(column) for column in self.columns])
+
+
+class FrameWriter:
+    """Collects the columns of a frame while its header is put together. `columns`: those of a part that was encoded before."""
+
+    def __init__(self, columns: Sequence[Any] = (), inline: float = INLINE_BYTES) -> None:
+        self.columns = list(columns)
+        self._inline = inline
+
+    def column(self, array: NDArray[Any]) -> bytes | int:
+        """What stands in the header for a column: its bytes, or its number among the frame's columns."""
+        if array.nbytes <= self._inline:
+            return array.tobytes()
+        return self._add(np.ascontiguousarray(array).data.cast("B"))
+
+    def buffer(self, content: Any) -> bytes | int:
+        """The same for anything with the buffer interface."""
+        view = memoryview(content)
+        return view.tobytes() if view.nbytes <= self._inline else self._add(view)
+
+    def _add(self, view: memoryview) -> int:
+        self.columns.append(view)
+        return len(self.columns) - 1
+
+    def frame(self, kind: int, fields: Sequence[Any]) -> Frame:
+        return Frame(kind, packed(fields), self.columns)
+
+
+class FrameReader:
+    """Reads the fields of a header and the columns they refer to, in the order in which they were written."""
+
+    def __init__(self, header: bytes, columns: Sequence[Any], fields: int) -> None:
+        """`fields`: how many the header must have."""
+        self.fields = unpacked(header)
+        check(type(self.fields) is list and len(self.fields) == fields, "a header with another number of fields")
+        self._columns = columns
+        self.used = 0
+        """Columns that were read; the next one has this number."""
+
+    def column(self, value: Any, kind: Any) -> NDArray[Any]:
+        """A column of this dtype. Raises ValueError if its bytes are not whole values."""
+        return np.frombuffer(self.buffer(value), kind)
+
+    def optional(self, value: Any, kind: Any) -> NDArray[Any] | None:
+        return None if value is None else self.column(value, kind)
+
+    def buffer(self, value: Any) -> Any:
+        if type(value) is bytes:
+            return value
+        check(
+            type(value) is int and value == self.used < len(self._columns), "a reference to a column that is not there"
+        )
+        self.used += 1
+        return self._columns[value]
+
+    def inner(self, header: bytes, fields: int) -> FrameReader:
+        """A reader of a part with a header of its own, whose columns are the next ones; `used` of it says how many were read then."""
+        part = FrameReader(header, self._columns, fields)
+        part.used = self.used
+        return part
+
+    def finish(self) -> None:
+        check(self.used == len(self._columns), "columns that nothing refers to")
+
+
+def packed(fields: Any) -> bytes:
+    found: bytes = msgpack.packb(fields, unicode_errors="surrogatepass")
+    return found
+
+
+def unpacked(header: bytes) -> Any:
+    return msgpack.unpackb(header, unicode_errors="surrogatepass")
+
+
+def decoded(read: Callable[[Frame], Message], frame: Frame) -> Message:
+    """What `read` makes of a frame from outside. Whatever goes wrong with it is the frame's fault: raises ProtocolError."""
+    try:
+        return read(frame)
+    except ProtocolError:
+        raise
+    except Exception as error:
+        raise ProtocolError(f"not a valid message: {error!r}") from error
+
+
+def check(holds: Any, problem: str) -> None:
+    if not holds:
+        raise ProtocolError(problem)
+
+
+def ascends(column: NDArray[Any]) -> bool:
+    """Whether no value is less than the one before."""
+    if len(column) == 2:
+        return bool(column[0] <= column[1])
+    return bool((column[1:] >= column[:-1]).all())
+
+
+def number(value: Any, least: int = 0, most: int = 2**63 - 1) -> int:
+    check(type(value) is int and least <= value <= most, "a number that is none, or out of its range")
+    return int(value)
+
+
+def seconds(value: Any) -> float:
+    check(type(value) is float and 0 <= value < math.inf, "seconds that are none")
+    return float(value)
+
+
+def text(value: Any) -> str:
+    check(type(value) is str, "a text that is none")
+    return str(value)
+
+
+def truth(value: Any) -> bool:
+    check(type(value) is bool, "a truth value that is none")
+    return bool(value)

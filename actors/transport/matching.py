@@ -1,0 +1,164 @@
+"""What a coordinator asks a shard, and what the shard replies. Both cross sockets as frames, and Ray too where they are small."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from actors.transport.event_codec import decode_events
+from actors.transport.frames import (
+    MATCH,
+    REPLY,
+    Frame,
+    FrameReader,
+    FrameWriter,
+    ascends,
+    check,
+    number,
+    seconds,
+    text,
+    truth,
+)
+from actors.transport.object_refs import SharedEvents, StoredRef
+from ray_pubsub.sharding.merging import ShardMatches
+
+__all__ = ["FEW_MATCHES", "MatchRequest", "ShardReply", "read_matches", "written_matches"]
+
+FEW_MATCHES = 4096
+"""Matches up to this number travel inline in a reply through Ray; more stay in the object store."""
+NUMBERS, STRINGS, MIXED = range(3)
+"""How a column of ids is written."""
+PLACES = {2: np.uint16, 4: np.int32}
+"""The types of a match's place, by their bytes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchRequest:
+    """A batch to be matched at the version `needed` or a later one, within `timeout` seconds. `numbers`: the reply names subscriptions by
+    number too, so that one that comes from two shards is recognised. `level`: of its most urgent event."""
+
+    events: SharedEvents
+    lineage: str
+    needed: int
+    timeout: float
+    numbers: bool = False
+    level: int = 0
+
+    def __reduce__(self) -> Any:
+        return read_request, (self.frame().detached(),)
+
+    def frame(self) -> Frame:
+        events = self.events.encoded()
+        fields = (events.header, self.lineage, self.needed, float(self.timeout), self.numbers, self.level)
+        return FrameWriter(events.columns).frame(MATCH, fields)
+
+
+def read_request(frame: Frame) -> MatchRequest:
+    """Raises ProtocolError, or anything else for a frame that is not valid (`frames.decoded`)."""
+    check(frame.kind == MATCH, "not a batch to be matched")
+    header, lineage, needed, timeout, numbers, level = FrameReader(frame.header, (), fields=6).fields
+    batch, encoded = decode_events(header, frame.columns)
+    check(len(encoded.columns) == len(frame.columns), "columns that nothing refers to")
+    shared = SharedEvents(batch, encoded)
+    return MatchRequest(shared, text(lineage), number(needed), seconds(timeout), truth(numbers), number(level, 0, 255))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShardReply:
+    """A shard's reply to a batch: from which instance, at which version, and what it found."""
+
+    epoch: int
+    version: int
+    seconds: float
+    count: int
+    """How many matches there are."""
+    matches: ShardMatches | StoredRef | None
+    """None: they come beside the reply, by a reference of their own."""
+
+    def __reduce__(self) -> Any:
+        if isinstance(self.matches, ShardMatches) and self.count <= FEW_MATCHES:
+            return read_reply, (self.frame().detached(),)
+        return ShardReply, (self.epoch, self.version, self.seconds, self.count, self.matches)
+
+    def frame(self) -> Frame:
+        assert isinstance(self.matches, ShardMatches)
+        writer = FrameWriter()
+        fields = (self.epoch, self.version, self.seconds, *written_matches(writer, self.matches))
+        return writer.frame(REPLY, fields)
+
+
+def read_reply(frame: Frame, events: int | None = None) -> ShardReply:
+    """`events`: how many were asked about. Raises ProtocolError, or anything else for a frame that is not valid."""
+    reader = FrameReader(frame.header, frame.columns, fields=8)
+    epoch, version, took, *columns = reader.fields
+    matches = read_matches(reader, columns)
+    reader.finish()
+    check(events is None or matches.events == events, "a reply about another number of events")
+    return ShardReply(number(epoch), number(version), seconds(took), len(matches), matches)
+
+
+def written_matches(writer: FrameWriter, matches: ShardMatches) -> Sequence[Any]:
+    """Five fields of a header."""
+    return (
+        writer.column(matches.offsets),
+        (matches.places.itemsize, writer.column(matches.places)),
+        _written_ids(writer, matches.ids),
+        writer.column(matches.subscribers),
+        None if matches.numbers is None else writer.column(matches.numbers),
+    )
+
+
+def read_matches(reader: FrameReader, fields: Sequence[Any]) -> ShardMatches:
+    first, (width, second), third, fourth, fifth = fields
+    offsets, places = reader.column(first, np.int64), reader.column(second, PLACES[width])
+    ids, subscribers = _read_ids(reader, third), reader.column(fourth, np.int32)
+    numbers = reader.optional(fifth, np.int64)
+    check(len(offsets) and offsets[0] == 0 and offsets[-1] == len(places), "offsets of other matches")
+    check(ascends(offsets), "offsets out of their order")
+    check(len(ids) == len(subscribers), "ids of other subscriptions")
+    check(numbers is None or len(numbers) == len(subscribers), "numbers of other subscriptions")
+    if len(places):
+        check(int(_unsigned(places).max()) < len(subscribers), "a match of a subscription that is not there")
+        check(int(_unsigned(subscribers).max()) < 2**31, "a subscriber with a negative number")
+    return ShardMatches(offsets, places, ids, subscribers, numbers)
+
+
+def _unsigned(column: NDArray[Any]) -> NDArray[Any]:
+    """Negative numbers become very large ones, so that one comparison finds both."""
+    return column.view(f"u{column.itemsize}")
+
+
+def _written_ids(writer: FrameWriter, ids: Any) -> Sequence[Any]:
+    if isinstance(ids, pa.Array):
+        if ids.type != pa.large_string() or ids.offset or ids.null_count:
+            ids = pa.array(ids.to_pylist(), pa.large_string())
+        _, offsets, content = ids.buffers()
+        ends = np.zeros(1, np.int64) if not len(ids) else np.frombuffer(offsets, np.int64, len(ids) + 1)
+        return STRINGS, writer.column(ends), writer.buffer(b"" if content is None else content)
+    if ids.dtype == np.int64:
+        return NUMBERS, writer.column(ids)
+    return MIXED, ids.tolist()
+
+
+def _read_ids(reader: FrameReader, fields: Any) -> Any:
+    how, *columns = fields
+    if how == NUMBERS:
+        (column,) = columns
+        return reader.column(column, np.int64)
+    if how == STRINGS:
+        ends, content = reader.column(columns[0], np.int64), reader.buffer(columns[1])
+        check(len(ends), "strings without an end")
+        found = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(content))
+        found.validate(full=True)
+        return found
+    check(how == MIXED, "ids of an unknown form")
+    (listed,) = columns
+    check(type(listed) is list and set(map(type, listed)) <= {str, int}, "ids that are neither texts nor numbers")
+    ids = np.empty(len(listed), object)
+    ids[:] = listed
+    return ids

@@ -1,0 +1,134 @@
+"""What a coordinator replies to a publisher. What the publisher knows (ids, positions, the errors it found) does not come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from actors.transport.frames import REPLY, Frame, FrameReader, FrameWriter, check, number, text
+from actors.transport.matching import FEW_MATCHES, read_matches, written_matches
+from actors.transport.object_refs import StoredRef
+from actors.transport.published_events import read_errors, written_errors
+from ray_pubsub.errors import EventError
+from ray_pubsub.sharding.merging import ShardMatches
+
+__all__ = ["Delivered", "PublishReply", "read_publish_reply"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What became of the matches: they are in mailboxes, or were there (the event was published before), or found the mailbox full."""
+
+    delivered: int = 0
+    duplicates: int = 0
+    dead: int = 0
+    dropped: int = 0
+    rejected: int = 0
+    rejected_subscribers: tuple[str | int, ...] = ()
+
+    def __add__(self, other: Delivered) -> Delivered:
+        names = tuple(dict.fromkeys((*self.rejected_subscribers, *other.rejected_subscribers)))
+        return Delivered(
+            self.delivered + other.delivered,
+            self.duplicates + other.duplicates,
+            self.dead + other.dead,
+            self.dropped + other.dropped,
+            self.rejected + other.rejected,
+            names,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class PublishReply:
+    levels: NDArray[np.uint8]
+    """Per published event, the number of its priority level."""
+    level_names: tuple[str, ...]
+    parts: list[ShardMatches | StoredRef]
+    """What each shard replied about the good events."""
+    lineage: str
+    """Of the server's data: what the subscribers' numbers mean."""
+    errors: list[EventError] = field(default_factory=list)
+    """Events that the server left out, beside those that the publisher did."""
+    deliveries: Delivered = field(default_factory=Delivered)
+    names: dict[int, str] | None = None
+    """Of the subscribers, if the matches are few."""
+
+    def __len__(self) -> int:
+        """How many matches there are."""
+        return sum(part.count if isinstance(part, StoredRef) else len(part) for part in self.parts)
+
+    def __reduce__(self) -> Any:
+        if len(self) <= FEW_MATCHES and not any(isinstance(part, StoredRef) for part in self.parts):
+            return read_publish_reply, (self.frame().detached(),)
+        return PublishReply, (
+            self.levels, self.level_names, self.parts, self.lineage, self.errors, self.deliveries, self.names,
+        )  # fmt: skip
+
+    def fetch(self, fetched: Callable[[StoredRef], ShardMatches]) -> None:
+        """Maps what is still in the object store into this process."""
+        self.parts = [fetched(part) if isinstance(part, StoredRef) else part for part in self.parts]
+
+    def frame(self) -> Frame:
+        writer = FrameWriter()
+        delivered = self.deliveries
+        fields = (
+            len(self.levels),
+            writer.column(self.levels) if self.levels.any() else None,
+            self.level_names,
+            [written_matches(writer, part) for part in self.parts if isinstance(part, ShardMatches)],
+            self.lineage,
+            written_errors(self.errors),
+            (
+                *(delivered.delivered, delivered.duplicates, delivered.dead, delivered.dropped, delivered.rejected),
+                delivered.rejected_subscribers,
+            ),
+            None if self.names is None else (list(self.names), list(self.names.values())),
+        )
+        return writer.frame(REPLY, fields)
+
+
+def read_publish_reply(frame: Frame, events: int | None = None, good: int | None = None) -> PublishReply:
+    """`events`, `good`: how many were published, and how many of them could be matched. Raises ProtocolError, or anything else for a
+    frame that is not valid (`frames.decoded`)."""
+    reader = FrameReader(frame.header, frame.columns, fields=8)
+    published, levels, level_names, parts, lineage, errors, delivered, names = reader.fields
+    count = number(published, 0, 2**31 - 1)
+    check(events is None or count == events, "a reply about another number of events")
+    urgency = np.zeros(count, np.uint8) if levels is None else reader.column(levels, np.uint8)
+    check(len(urgency) == count, "levels of other events")
+    check(type(level_names) is list and level_names, "levels without names")
+    check(not count or int(urgency.max()) < len(level_names), "a level that has no name")
+    found: list[ShardMatches | StoredRef] = []
+    for part in parts:
+        matches = read_matches(reader, part)
+        check(good is None or matches.events == good, "matches of other events")
+        found.append(matches)
+    reader.finish()
+    return PublishReply(
+        urgency,
+        tuple(text(name) for name in level_names),
+        found,
+        text(lineage),
+        read_errors(errors, count),
+        _read_delivered(delivered),
+        _read_names(names),
+    )
+
+
+def _read_delivered(value: Sequence[Any]) -> Delivered:
+    *counts, rejected = value
+    check(set(map(type, rejected)) <= {str, int}, "subscribers that are neither texts nor numbers")
+    delivered, duplicates, dead, dropped, refused = (number(count) for count in counts)
+    return Delivered(delivered, duplicates, dead, dropped, refused, tuple(rejected))
+
+
+def _read_names(value: Any) -> dict[int, str] | None:
+    if value is None:
+        return None
+    codes, names = value
+    check(set(map(type, codes)) <= {int} and set(map(type, names)) <= {str}, "names that are not texts")
+    return dict(zip(codes, names, strict=True))

@@ -1,0 +1,154 @@
+"""What a publisher sends to a coordinator, ready to travel: columns for the shards, and beside them what only the coordinator needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from actors.transport.event_codec import decode_events
+from actors.transport.frames import PUBLISH, Frame, FrameReader, FrameWriter, check, number, seconds, text, truth
+from actors.transport.object_refs import SharedEvents
+from ray_pubsub.errors import EventError
+from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.id_column import ids_of
+
+__all__ = ["PublishRequest", "PublishedEvents", "read_errors", "read_publish_request", "written_errors"]
+
+
+@dataclass(slots=True, eq=False)
+class PublishedEvents:
+    """Events of one publication. `shared` has the good ones only, without ids: those are here."""
+
+    shared: SharedEvents
+    positions: NDArray[np.int64] | None
+    """Of the good ones among all; None if all are good."""
+    ids: NDArray[Any]
+    given_ids: bool
+    """Whether the publisher chose them: only then does the same id mean the same event."""
+    contents: Any
+    """What is delivered of each event: packed ones in a list, or the Arrow table they are rows of; None for nothing."""
+    errors: list[EventError] = field(default_factory=list)
+    nbytes: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def batch(self) -> EventBatch:
+        return self.shared.batch
+
+    def keys(self) -> list[Any] | None:
+        return self.ids.tolist() if self.given_ids else None
+
+    def position(self, row: int) -> int:
+        """Where a good event stands among all."""
+        return row if self.positions is None else int(self.positions[row])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublishRequest:
+    """`key` is the idempotency key: a publication that is repeated under it is delivered once. `age`: seconds since the publisher took the
+    events, when this was sent: deadlines count from then."""
+
+    events: PublishedEvents
+    deliver: bool
+    key: str
+    timeout: float
+    age: float = 0.0
+
+    def __reduce__(self) -> Any:
+        if self.events.shared.small:
+            return read_publish_request, (self.frame().detached(),)
+        return PublishRequest, (self.events, self.deliver, self.key, self.timeout, self.age)
+
+    def frame(self) -> Frame:
+        events, encoded = self.events, self.events.shared.encoded()
+        writer = FrameWriter(encoded.columns)
+        fields = (
+            encoded.header,
+            self.deliver,
+            self.key,
+            float(self.timeout),
+            float(self.age),
+            None if events.positions is None else writer.column(events.positions),
+            writer.column(events.ids) if events.ids.dtype == np.int64 else events.ids.tolist(),
+            events.given_ids,
+            _written_contents(writer, events.contents),
+            written_errors(events.errors),
+        )
+        return writer.frame(PUBLISH, fields)
+
+
+def read_publish_request(frame: Frame) -> PublishRequest:
+    """Raises ProtocolError, or anything else for a frame that is not valid (`frames.decoded`)."""
+    check(frame.kind == PUBLISH, "not a publication")
+    reader = FrameReader(frame.header, frame.columns, fields=10)
+    header, deliver, key, timeout, age, positions_field, ids_field, given, contents_field, errors = reader.fields
+    batch, encoded = decode_events(header, frame.columns)
+    reader.used = len(encoded.columns)
+    positions = reader.optional(positions_field, np.int64)
+    ids = _read_ids(reader, ids_field)
+    _check_positions(positions, batch.size, len(ids))
+    contents = _read_contents(reader, contents_field, len(ids))
+    reader.finish()
+    shared, found = SharedEvents(batch, encoded), read_errors(errors, len(ids))
+    events = PublishedEvents(shared, positions, ids, truth(given), contents, found, frame.nbytes)
+    return PublishRequest(events, truth(deliver), text(key), seconds(timeout), seconds(age))
+
+
+def _check_positions(positions: NDArray[np.int64] | None, size: int, published: int) -> None:
+    if positions is None:
+        check(size == published, "ids of other events")
+        return
+    check(len(positions) == size <= published, "positions of other events")
+    check(not size or 0 <= positions[0] <= positions[-1] < published, "a position outside of the publication")
+    check((positions[1:] > positions[:-1]).all(), "positions out of their order")
+
+
+def _read_ids(reader: FrameReader, value: Any) -> NDArray[Any]:
+    if type(value) is not list:
+        return reader.column(value, np.int64)
+    check(set(map(type, value)) <= {str, int, type(None)}, "ids that are neither texts nor numbers")
+    return ids_of(value)
+
+
+def _written_contents(writer: FrameWriter, contents: Any) -> Any:
+    """Rows of Arrow as a stream, which has only what the table shows, and not all that it was cut from."""
+    if contents is None or isinstance(contents, list):
+        return contents
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, contents.schema) as stream:
+        stream.write(contents)
+    return writer.buffer(sink.getvalue())
+
+
+def _read_contents(reader: FrameReader, value: Any, published: int) -> Any:
+    if value is None:
+        return None
+    if type(value) is list:
+        check(len(value) == published, "contents of other events")
+        check(set(map(type, value)) <= {bytes, type(None)}, "contents that are not packed")
+        return value
+    table = pa.ipc.open_stream(pa.py_buffer(reader.buffer(value))).read_all()
+    table.validate(full=True)
+    check(table.num_rows == published, "contents of other events")
+    return table
+
+
+def written_errors(errors: Sequence[EventError]) -> list[tuple[str | None, str, int | None]]:
+    return [(error.attribute, error.reason, error.position) for error in errors]
+
+
+def read_errors(value: Any, events: int) -> list[EventError]:
+    check(type(value) is list, "errors that are not a list")
+    found = []
+    for attribute, reason, position in value:
+        check(attribute is None or type(attribute) is str, "an attribute that is not a text")
+        place = None if position is None else number(position, 0, events - 1)
+        found.append(EventError(attribute, text(reason), place))
+    return found

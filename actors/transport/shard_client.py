@@ -1,0 +1,148 @@
+"""The shards as a coordinator asks them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ray
+
+from actors.transport.actor_handles import ActorHandles, own_node
+from actors.transport.calls import Deadline, answer, answers, fetched
+from actors.transport.client_pool import PATIENCE, ClientPool
+from actors.transport.connection import SocketAddress
+from actors.transport.dispatch import Call, replies
+from actors.transport.frames import Frame
+from actors.transport.matching import MatchRequest, ShardReply, read_reply
+from actors.transport.object_refs import StoredRef
+from ray_pubsub.engines.explain.plan import IndexPlan
+from ray_pubsub.errors import FencedError, UnavailableError
+
+__all__ = ["InstanceEpochs", "ShardClient"]
+
+ALIVE_TIMEOUT = 5.0
+
+
+class InstanceEpochs:
+    """The latest instance of each shard that has replied. By lineage too: a registry that kept nothing counts from 1 again. Safe to use
+    from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._latest: dict[tuple[str, int], int] = {}
+
+    def is_current(self, lineage: str, shard: int, epoch: int) -> bool:
+        """False if a later instance has replied before. Remembers the epoch otherwise."""
+        with self._lock:
+            if epoch < self._latest.get((lineage, shard), 0):
+                return False
+            self._latest[lineage, shard] = epoch
+            return True
+
+
+class ShardClient:
+    """Safe to use from several threads."""
+
+    def __init__(self, handles: ActorHandles, most: int) -> None:
+        """`most`: connections to each shard."""
+        self._handles = handles
+        self._pool = ClientPool("shard", self._address, own_node(), most)
+        self._epochs = InstanceEpochs()
+
+    def match(self, requests: Sequence[tuple[int, MatchRequest]], timeout: float) -> list[ShardReply | Exception]:
+        """Asks shards, by number, at once. A reply of an instance that was replaced is an UnavailableError."""
+        deadline = Deadline(timeout)
+        calls = []
+        try:
+            for shard, request in requests:
+                patience = None if request.events.small else timeout
+                calls.append(Call(self._pool, shard, _Match(shard, request, self._handles, self._epochs), patience))
+            return [
+                _retryable(shard, reply) for (shard, _), reply in zip(requests, replies(calls, deadline), strict=True)
+            ]
+        finally:
+            for call in calls:
+                call.cancel()
+
+    def fetch(self, stored: StoredRef) -> Any:
+        """Maps an object of the object store into this process."""
+        return fetched(stored)
+
+    def alive(self, shard: int, timeout: float) -> int | None:
+        """The epoch of a shard that answers and has loaded; else None."""
+        try:
+            health = answer(self._handles.shard(shard).health.remote(), f"shard {shard}", min(timeout, ALIVE_TIMEOUT))
+        except UnavailableError:
+            return None
+        return None if health["state"] == "loading" else int(health["epoch"])
+
+    def explain(self, requests: Sequence[tuple[Any, ...]], timeout: float) -> list[IndexPlan | Exception]:
+        """Calls `Shard.explain`: which shard, and the arguments."""
+        references = [self._handles.shard(shard).explain.remote(*rest) for shard, *rest in requests]
+        return answers(references, [f"shard {shard}" for shard, *_ in requests], timeout)
+
+    def counts(self) -> dict[str, int]:
+        """For `stats`."""
+        return {"socket_replies": self._pool.answered}
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _address(self, shard: int) -> SocketAddress | None:
+        reference = self._handles.shard(shard).socket_address.remote()
+        address: SocketAddress | None = answer(reference, f"shard {shard}", ALIVE_TIMEOUT)
+        return address
+
+
+def _retryable(shard: int, reply: ShardReply | Exception) -> ShardReply | Exception:
+    """An instance that finds itself replaced is asked again: by then Ray leads to the new one."""
+    if isinstance(reply, FencedError):
+        return UnavailableError(f"shard {shard}", "is being replaced by a newer instance")
+    return reply
+
+
+@dataclass(slots=True, eq=False)
+class _Match:
+    """A MatchRequest to one shard, for both ways (`dispatch.RemoteRequest`)."""
+
+    shard: int
+    request: MatchRequest
+    handles: ActorHandles
+    epochs: InstanceEpochs
+    matches: Any = None
+    """The reference of the matches, if they are to stay in the object store."""
+
+    @property
+    def who(self) -> str:
+        return f"shard {self.shard}"
+
+    def frame(self) -> Frame:
+        request = self.request
+        if request.events.small:  # a shard that must wait for longer is asked through Ray
+            request = replace(request, timeout=min(request.timeout, PATIENCE / 2))
+        return request.frame()
+
+    def read(self, frame: Frame) -> ShardReply:
+        return read_reply(frame, self.request.events.batch.size)
+
+    def is_current(self, reply: ShardReply) -> bool:
+        return self.epochs.is_current(self.request.lineage, self.shard, reply.epoch)
+
+    def call(self, again: bool) -> Any:
+        shard, request = self.handles.shard(self.shard), self.request
+        if request.events.small:
+            return shard.match.remote(request)
+        # As an argument of its own a reference becomes the object, in the shard's memory map.
+        events = request.events.store(ray.put).reference
+        match = shard.match_stored.options(num_returns=2)
+        reply, self.matches = match.remote(
+            events, request.lineage, request.needed, request.timeout, request.numbers, request.level
+        )
+        return reply
+
+    def finish(self, reply: ShardReply) -> ShardReply | Exception:
+        if not self.is_current(reply):
+            return UnavailableError(self.who, f"replied as epoch {reply.epoch}, which was replaced")
+        return replace(reply, matches=StoredRef(self.matches, reply.count)) if reply.matches is None else reply

@@ -1,0 +1,110 @@
+"""Where the sockets lie, and whether a socket may be trusted: in a folder that only this user may enter, and that nobody else can rename.
+
+Another user of the machine who could rename the folder, or put a socket in its place, would read events and answer for the server. So every
+folder on the way must belong to this user or to root, and be closed to others or sticky, as /tmp is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import stat
+import struct
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = [
+    "LONGEST_PATH",
+    "SOCKET",
+    "check_peer",
+    "check_socket",
+    "is_safe_parent",
+    "private_folder",
+    "remove_abandoned",
+]
+
+PREFIX, SOCKET = "ray-pubsub-socket-", "socket"
+LONGEST_PATH = 100
+"""Of a socket, in bytes; some systems allow a few more."""
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+WRITABLE = stat.S_IWGRP | stat.S_IWOTH
+SUFFIX = len("12345678/") + len(SOCKET)
+PEER = struct.Struct("iII")
+"""The process, the user and the group at the other end, as Linux tells them."""
+
+
+def private_folder() -> Path:
+    """A new folder, of mode 0700. Raises OSError if there is no safe place for one, or if the system does not name the users of sockets."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        raise OSError("this system does not say which user is at the other end of a socket")
+    for parent in _parents():
+        if len(os.fsencode(parent)) + 1 + len(PREFIX) + SUFFIX <= LONGEST_PATH and is_safe_parent(parent):
+            with suppress(OSError):
+                return Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    raise OSError("there is no folder in which only this user can make and rename files")
+
+
+def _parents() -> Iterator[Path]:
+    own = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    if own.is_absolute():
+        with suppress(OSError):
+            found = own.lstat()
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & OTHERS:
+                yield own.resolve()
+    yield Path(tempfile.gettempdir()).resolve()
+    yield Path("/tmp").resolve()
+
+
+def is_safe_parent(folder: Path) -> bool:
+    """Whether other users (but root) can neither rename nor replace what this user makes in the folder."""
+    return all(_is_closed(each) for each in (folder, *folder.parents))
+
+
+def _is_closed(folder: Path) -> bool:
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    ours = stat.S_ISDIR(found.st_mode) and found.st_uid in (0, os.geteuid())
+    return ours and (not found.st_mode & WRITABLE or bool(found.st_mode & stat.S_ISVTX))
+
+
+def check_socket(path: Path, user: int | None = None) -> None:
+    """Before a connection is made: the socket and its folder are this user's and closed to others. Raises PermissionError, OSError."""
+    user = os.geteuid() if user is None else user
+    for each, is_kind in ((path.parent, stat.S_ISDIR), (path, stat.S_ISSOCK)):
+        found = each.lstat()
+        if not is_kind(found.st_mode) or found.st_uid != user or found.st_mode & OTHERS:
+            raise PermissionError(f"{each} is not this user's alone")
+    if not is_safe_parent(path.parent.parent):
+        raise PermissionError(f"{path.parent} can be replaced by other users")
+
+
+def check_peer(connected: socket.socket, user: int | None = None) -> None:
+    """The process at the other end runs as this user. Raises PermissionError."""
+    _, peer, _ = PEER.unpack(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size))
+    if peer != (os.geteuid() if user is None else user):
+        raise PermissionError(f"the user {peer} is at the other end of the socket")
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Folders that killed processes of this user have left behind: nobody listens at their sockets any more."""
+    with suppress(OSError):
+        for folder in parent.glob(f"{PREFIX}*"):
+            if folder.lstat().st_uid == os.geteuid() and _is_abandoned(folder / SOCKET):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_abandoned(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            return True
+        except OSError:  # it is not there yet, or its queue is full
+            pass
+    return False

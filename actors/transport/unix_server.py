@@ -1,0 +1,166 @@
+"""A Unix socket at which an actor is reached by processes on its own node, beside Ray: a call through Ray takes longer than to match one
+event, and for a batch it costs every process some work for every column.
+
+A peer must run as this user and prove to know the key before anything it sends is read. Whatever goes wrong here ends in NO_REPLY or in the
+end of the connection: then the caller falls back to Ray.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import shutil
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from actors.transport.connection import LARGEST_REPLY, LARGEST_REQUEST, Connection, Envelope, SocketAddress
+from actors.transport.frames import NO_REPLY, Frame, ProtocolError
+from actors.transport.handshake import AuthenticationError
+from actors.transport.socket_folder import SOCKET, private_folder, remove_abandoned
+
+__all__ = ["UnixServer"]
+
+logger = logging.getLogger(__name__)
+
+MOST_CONNECTIONS = 512
+"""Each has a thread."""
+HANDSHAKE_SECONDS = 5.0
+TAKING_SECONDS = 60.0
+PAUSE = 0.1
+NOTHING = Frame(NO_REPLY, b"")
+
+
+class UnixServer:
+    """Listens from the beginning. `answer` gets a request and gives the reply; several threads call it. It raises ProtocolError for a
+    request that is not valid; what else it raises is logged, and the caller falls back to Ray.
+
+    `role`: which actor this is. `handshake`: seconds for each message of the handshake. `taking`: seconds within which the client must take
+    some of a reply; it may first wait for others, or be busy with an earlier one. Later it has to ask again. `most_bytes`: of all
+    requests that are read or being answered; a larger one is read only alone. Raises OSError if there is no safe place for the
+    socket.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Frame], Frame],
+        node: str,
+        role: str,
+        handshake: float = HANDSHAKE_SECONDS,
+        taking: float = TAKING_SECONDS,
+        most_bytes: int | None = None,
+        user: int | None = None,
+    ) -> None:
+        """`user`: whose processes are let in; None: this one's own."""
+        self._answer, self._handshake, self._taking, self._user = answer, handshake, taking, user
+        self._most_bytes, self._bytes = most_bytes, 0
+        self._process = os.getpid()
+        self._folder = private_folder()
+        remove_abandoned(self._folder.parent)
+        self.address = SocketAddress(node, str(self._folder / SOCKET), role, secrets.token_bytes(32))
+        self._lock = threading.Lock()
+        self._connections: set[Connection] = set()
+        self._closed = threading.Event()
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._listen(Path(self.address.path))
+        except OSError:
+            self.close()
+            raise
+        threading.Thread(target=self._accept, name="unix-server", daemon=True).start()
+
+    def _listen(self, path: Path) -> None:
+        """It gets its name when it listens: a socket at which nobody listens counts as abandoned."""
+        early = path.with_suffix(".new")
+        self._socket.bind(str(early))
+        early.chmod(0o600)
+        self._socket.listen()
+        early.rename(path)
+
+    def close(self) -> None:
+        """No request is answered any more. May be called again; in a process that was forked off it does nothing."""
+        if self._process != os.getpid():
+            return
+        with self._lock:
+            self._closed.set()
+            connections = list(self._connections)
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        self._socket.close()
+        for connection in connections:
+            connection.hang_up()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _accept(self) -> None:
+        while not self._closed.is_set():
+            try:
+                client, _ = self._socket.accept()
+            except OSError as error:
+                if not self._closed.wait(PAUSE):  # mostly too many open files, which passes
+                    logger.warning("no connection was accepted: %s", error)
+                continue
+            try:
+                self._start(client)
+            except Exception:  # whatever it was: the next one is accepted
+                logger.exception("a connection was not accepted")
+                client.close()
+
+    def _start(self, client: socket.socket) -> None:
+        connection = Connection(client, self._handshake)
+        with self._lock:
+            if self._closed.is_set() or len(self._connections) >= MOST_CONNECTIONS:
+                connection.close()
+                return
+            self._connections.add(connection)
+        try:
+            threading.Thread(target=self._serve, args=(connection,), name="unix-client", daemon=True).start()
+        except RuntimeError:  # no more threads
+            self._connections.discard(connection)
+            raise
+
+    def _serve(self, connection: Connection) -> None:
+        """The handshake is here and not in `_accept`: a client that connects and is silent keeps no other one waiting."""
+        try:
+            connection.admit(self.address, self._user)
+            connection.seconds = self._taking
+            while True:
+                reply = self._reply_within_bounds(connection, connection.announced(None))
+                connection.send(reply)
+                del reply  # while no request comes, nothing is kept
+        except EOFError:
+            pass
+        except (AuthenticationError, PermissionError, ProtocolError) as error:
+            logger.warning("a connection was closed: %s", error)
+        except Exception as error:
+            logger.info("a connection ended: %r", error)
+        finally:
+            with self._lock:
+                self._connections.discard(connection)
+            connection.close()
+
+    def _reply_within_bounds(self, connection: Connection, envelope: Envelope) -> Frame:
+        """If there is room for the request, of which nothing is read before. Through Ray it waits outside of this process."""
+        size = envelope.nbytes
+        with self._lock:
+            room = LARGEST_REQUEST if self._most_bytes is None or not self._bytes else self._most_bytes - self._bytes
+            if size > min(room, LARGEST_REQUEST):
+                raise OSError(f"a request of {size:,} bytes, for which there is no room")
+            self._bytes += size
+        try:
+            return self._reply(connection.content(envelope))
+        finally:
+            with self._lock:
+                self._bytes -= size
+
+    def _reply(self, request: Frame) -> Frame:
+        try:
+            reply = self._answer(request)
+            return reply if reply.nbytes <= LARGEST_REPLY else NOTHING
+        except ProtocolError:
+            raise
+        except Exception as error:  # through Ray the caller gets it raised
+            logger.debug("a request was not answered: %r", error)
+            return NOTHING

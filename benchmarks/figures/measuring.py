@@ -1,0 +1,185 @@
+"""One point of a curve: build an engine's index, check its matches, time single events by the processor's clock."""
+
+from __future__ import annotations
+
+import gc
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import ray_pubsub
+from benchmarks.figures.sweeps import CALL, SERIES, SWEEPS, Made, Point, Scale
+from benchmarks.reference import APPROXIMATE, REFERENCES, TooLargeError
+from ray_pubsub.model.dict_events import from_dicts
+from ray_pubsub.workloads import Workload
+
+__all__ = ["changes", "measure_point"]
+
+CHANGES = 1100
+"""Subscriptions that are added, then removed, one by one: enough for a tail to become a block."""
+SLOWEST = 20.0
+"""Seconds of the processor that one series may take at one point, beside its building."""
+CHECKED_TEXTS = 3
+LARGE = 200_000
+
+
+def measure_point(name: str, place: int, scale: Scale, wanted: list[str]) -> list[dict[str, Any]]:
+    """A row per series."""
+    sweep = SWEEPS[name]
+    points = sweep.chosen(scale)
+    point = points[place]
+    made = point.make()
+    dicts = made.event_dicts() if isinstance(made, Workload) else made.events
+    expected = expected_matches(made, dicts, scale)
+    rows = []
+    for series in wanted:
+        row = {"sweep": name, "place": place, "x": point.x, "series": series}
+        each_event = sweep.each_event and place == len(points) - 1
+        rows.append(row | measured(made, dicts, expected, series, point, scale, sweep.updates, each_event))
+        if point_is_large(made):
+            gc.collect()
+    return rows
+
+
+def point_is_large(made: Made) -> bool:
+    """Whether memory should be given back between two series; for small ones that would take longer than measuring."""
+    return isinstance(made, Workload) and made.subscriptions > LARGE
+
+
+def expected_matches(made: Made, dicts: list[dict[str, Any]], scale: Scale) -> list[NDArray[np.int64]]:
+    """Of the first events, by comparing every test, or by the specification."""
+    if isinstance(made, Workload):
+        few = Workload(
+            made.name, made.attributes, made.offsets, made.attribute, made.low, made.high,
+            made.event_offsets[: scale.checked + 1], made.event_attribute, made.event_value,
+            low_closed=made.low_closed, high_closed=made.high_closed,
+        )  # fmt: skip
+        return few.matches()
+    scan = ray_pubsub.MatchIndex("scan")
+    scan.add_many(range(len(made.texts)), made.texts)
+    return [np.sort(np.array(scan.match(event), np.int64)) for event in dicts[:CHECKED_TEXTS]]
+
+
+def measured(
+    made: Made, dicts: list[dict[str, Any]], expected: list[NDArray[np.int64]], series: str, point: Point, scale: Scale,
+    updates: bool, each_event: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """What a figure may show of one series at one point; of one that is too large only that."""
+    if series == CALL:
+        return empty_call(dicts, scale)
+    engine, options = SERIES[series]
+    index = ray_pubsub.MatchIndex(engine, options={**options, **point.options})
+    size = made.subscriptions if isinstance(made, Workload) else len(made.texts)
+    source = made.predicates() if isinstance(made, Workload) else None
+    start = time.process_time()
+    try:
+        if isinstance(made, Workload):
+            index.add_predicates(source)
+        else:
+            index.add_many(range(size), made.texts)
+        index.match(dicts[0])
+    except TooLargeError as error:
+        return {"status": "too large", "subscriptions": size, "note": str(error)}
+    build = time.process_time() - start
+    false_positives, found = check(index, dicts, expected, exact=engine not in APPROXIMATE)
+    times, matches = timed(index, dicts, scale)
+    row = {
+        "status": "ok",
+        "subscriptions": size,
+        "build_s": build,
+        "bytes": index.nbytes,
+        "events": len(times),
+        "mean_ms": float(times.mean()),
+        "std_ms": float(times.std()),
+        "min_ms": float(times.min()),
+        "max_ms": float(times.max()),
+        "matches": float(matches.mean()),
+        "checked": found,
+        "false_positives": false_positives,
+    }
+    if updates and engine not in REFERENCES:  # to a reference, the tail and the tombstones of our index would do it
+        row |= changes(index, made, size)
+    if each_event:
+        pairs = [f"{count}:{took:.4f}" for count, took in zip(matches.tolist(), times.tolist(), strict=True)]
+        row["each_event"] = " ".join(pairs)
+    return row
+
+
+def empty_call(dicts: list[dict[str, Any]], scale: Scale) -> dict[str, Any]:
+    index = ray_pubsub.MatchIndex()
+    index.add(0, "false")
+    times, _ = timed(index, dicts, scale)
+    return {"status": "ok", "events": len(times), "mean_ms": float(times.mean()), "std_ms": float(times.std())}
+
+
+def check(
+    index: ray_pubsub.MatchIndex, dicts: list[dict[str, Any]], expected: list[NDArray[np.int64]], *, exact: bool
+) -> tuple[int, int]:
+    """No match is missed and, if exact, nothing else is found. Returns false positives and matches of the checked events."""
+    result = index.match_many(dicts[: len(expected)])
+    wrong = total = 0
+    for event, right in enumerate(expected):
+        found = np.sort(np.array(result[event], np.int64))
+        assert np.isin(right, found).all(), f"event {event}: a match is missing"
+        wrong += len(found) - len(right)
+        total += len(right)
+    assert wrong == 0 or not exact, f"{wrong} matches too many"
+    return wrong, total
+
+
+def timed(index: ray_pubsub.MatchIndex, dicts: list[dict[str, Any]], scale: Scale) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Milliseconds of this thread's processor per event, one event at a time, prepared: reading dicts is not in it."""
+    batches = [from_dicts([event]) for event in dicts]
+    for batch in batches:
+        batch.cells()
+    index.match_many(batches[0])
+    times: list[float] = []
+    matches: list[int] = []
+    used = 0.0
+    for batch in batches:
+        best = np.inf
+        for _ in range(scale.repeats):
+            start = time.thread_time()
+            result = index.match_many(batch)
+            best = min(best, time.thread_time() - start)
+            used += best
+        times.append(best * 1e3)
+        matches.append(len(result))
+        if used > SLOWEST:
+            break
+    return np.array(times), np.array(matches)
+
+
+def changes(index: ray_pubsub.MatchIndex, made: Made, size: int, count: int = CHANGES) -> dict[str, Any]:
+    """Microseconds of the processor per addition and per removal: the mean, with the merges that they cause, and the worst. `made`: like
+    what the index of `size` subscriptions holds."""
+    texts = texts_of(made, count)
+    added, removed = [], []
+    for number, text in enumerate(texts, size):
+        start = time.process_time()
+        index.add(number, text)
+        added.append((time.process_time() - start) * 1e6)
+    for number in range(size, size + len(texts)):
+        start = time.process_time()
+        index.remove(number)
+        removed.append((time.process_time() - start) * 1e6)
+    return {
+        "insert_us": float(np.mean(added)),
+        "insert_max_us": max(added),
+        "delete_us": float(np.mean(removed)),
+        "delete_max_us": max(removed),
+    }
+
+
+def texts_of(made: Made, count: int) -> list[str]:
+    """The first subscriptions as texts."""
+    if not isinstance(made, Workload):
+        return made.texts[:count]
+    plain = made.closed()
+    texts = []
+    for number in range(min(count, made.subscriptions)):
+        tests = range(int(plain.offsets[number]), int(plain.offsets[number + 1]))
+        texts.append(" and ".join(f"a{plain.attribute[t]} between {plain.low[t]} and {plain.high[t]}" for t in tests))
+    return texts

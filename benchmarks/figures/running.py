@@ -1,0 +1,124 @@
+"""Measures what is missing of a set of sweeps, in a few processes, with a bar of progress; then draws."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterable
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from benchmarks.figures.drawing import draw, write_table
+from benchmarks.figures.measuring import measure_point
+from benchmarks.figures.pictures import PICTURES, TABLES, Picture, TableOf
+from benchmarks.figures.planning import PLANNING, attributes_of, measure_planning
+from benchmarks.figures.priority import PRIORITY, measure_priority, points_of
+from benchmarks.figures.results_file import ResultsFile
+from benchmarks.figures.summary import write_summary
+from benchmarks.figures.sweeps import SWEEPS, Scale
+from benchmarks.reference import register
+
+__all__ = ["chosen_sweeps", "run"]
+
+console = Console()
+
+
+class Task(NamedTuple):
+    """One point of a sweep, and the series that are not measured yet; none: the sweep has its own."""
+
+    sweep: str
+    place: int
+    scale: Scale
+    wanted: tuple[str, ...]
+
+
+def chosen_sweeps(only: Iterable[str]) -> list[str]:
+    """The sweeps that the named figures and tables show; without names all."""
+    names = list(only) or [*PICTURES, *TABLES]
+    known: dict[str, Picture | TableOf] = {**PICTURES, **TABLES}
+    return list(dict.fromkeys(known[name].sweep for name in names))
+
+
+def x_of(sweep: str) -> str:
+    if sweep in SWEEPS:
+        return SWEEPS[sweep].x
+    return PLANNING[sweep][0] if sweep in PLANNING else PRIORITY[sweep]
+
+
+def run(scale: Scale, only: list[str], folder: Path, processes: int) -> None:
+    sweeps = chosen_sweeps(only)
+    files = {name: ResultsFile(folder / "data" / f"{name}.csv", scale.name) for name in sweeps}
+    tasks = [task for name in sweeps for task in missing(name, scale, files[name])]
+    failed: list[str] = []
+    if tasks:
+        measure(tasks, files, processes, failed)
+    shown = set(only) or {*PICTURES, *TABLES}
+    for name in PICTURES:
+        if name in shown:
+            draw(PICTURES[name], x_of(PICTURES[name].sweep), files[PICTURES[name].sweep], folder)
+    for name in TABLES:
+        if name in shown:
+            write_table(TABLES[name], x_of(TABLES[name].sweep), files[TABLES[name].sweep], folder)
+    write_summary(files, folder)
+    console.print(f"{len(shown)} figures and tables in {folder}, measurements in {folder / 'data'}")
+    if failed:
+        raise SystemExit("\n".join(["these points failed; run the same command again to repeat them:", *failed]))
+
+
+def missing(name: str, scale: Scale, file: ResultsFile) -> list[Task]:
+    done = file.done()
+    if name in SWEEPS:
+        sweep = SWEEPS[name]
+        found = []
+        for place in range(len(sweep.chosen(scale))):
+            wanted = tuple(series for series in sweep.series if (place, series) not in done)
+            if wanted:
+                found.append(Task(name, place, scale, wanted))
+        return found
+    places = range(len(attributes_of(scale) if name in PLANNING else points_of(name, scale)))
+    known = {place for place, _ in done}
+    return [Task(name, place, scale, ()) for place in places if place not in known]
+
+
+def perform(task: Task) -> list[dict[str, Any]]:
+    """In a process of its own."""
+    if task.sweep in SWEEPS:
+        return measure_point(task.sweep, task.place, task.scale, list(task.wanted))
+    if task.sweep in PLANNING:
+        return measure_planning(task.sweep, task.place, task.scale)
+    return measure_priority(task.sweep, task.place, task.scale)
+
+
+def measure(tasks: list[Task], files: dict[str, ResultsFile], processes: int, failed: list[str]) -> None:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("measuring", total=len(tasks))
+
+        def take(task: Task, rows: list[dict[str, Any]]) -> None:
+            files[task.sweep].append(rows)
+            progress.update(bar, advance=1, description=task.sweep)
+
+        if processes == 1:
+            register()
+            for task in tasks:
+                take(task, perform(task))
+            return
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(processes, mp_context=context, initializer=register) as pool:
+            waiting: dict[Future[list[dict[str, Any]]], Task] = {pool.submit(perform, task): task for task in tasks}
+            for future in as_completed(waiting):
+                task = waiting[future]
+                try:
+                    take(task, future.result())
+                except Exception as error:
+                    failed.append(f"{task.sweep}, point {task.place}: {type(error).__name__}: {error}")
+                    progress.update(bar, advance=1)

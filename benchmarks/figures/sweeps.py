@@ -1,0 +1,289 @@
+"""The papers' experiments as a table: what varies, which workload, which engines. One sweep is measured once and serves all figures that
+look at it (pictures.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ray_pubsub.workloads import (
+    Ranges,
+    SparseTests,
+    Workload,
+    Written,
+    dexin,
+    forms,
+    gem,
+    generate_ranges,
+    generate_sparse,
+    keywords,
+    prefixes,
+    products,
+    rein,
+)
+
+__all__ = ["CALL", "SCALES", "SERIES", "SWEEPS", "Point", "Scale", "Series", "Sweep"]
+
+Made = Workload | Written
+
+
+class Scale(NamedTuple):
+    """How large an experiment is. `million`: subscriptions that stand for the papers' million."""
+
+    name: str
+    million: int
+    events: int
+    repeats: int
+    """An event's time is the least of this many."""
+    checked: int
+    """Events whose matches are compared with the plain reference."""
+    attributes: int
+    """At most, in sweeps over them with exponential planning."""
+    points: int
+    """At most, of a sweep: the first, the last and some between them."""
+
+
+SCALES = {
+    "small": Scale("small", 10_000, 12, 2, 12, 12, 3),
+    "paper": Scale("paper", 1_000_000, 200, 2, 20, 20, 99),
+}
+
+
+class Series(NamedTuple):
+    """A curve: an engine with options, under the name that the legend shows."""
+
+    engine: str
+    options: dict[str, Any]
+
+
+SERIES: dict[str, Series] = {
+    "auto": Series("auto", {}),
+    "dexin": Series("dexin", {}),
+    "dexin, published": Series("dexin", {"cache": 0, "paper_costs": True}),
+    "dexin, exclusive only": Series("dexin", {"cache": 0, "exclusive_only": True}),
+    "dexin, inclusive only": Series("dexin", {"cache": 0, "inclusive_only": True}),
+    "gem": Series("gem", {}),
+    "gem, published ω=0": Series("gem", {"cache": 0, "tau": 80, "paper_costs": True}),
+    "gem, published ω=10": Series("gem", {"cache": 10, "tau": 80, "paper_costs": True}),
+    "gem, published ω=20": Series("gem", {"cache": 20, "tau": 80, "paper_costs": True}),
+    "rein": Series("rein", {}),
+    "opindex": Series("opindex", {}),
+    "opindex, unoptimised": Series("opindex", {"segments": 1, "bits": 1}),
+    "siena": Series("siena", {}),
+    "tama": Series("tama", {}),
+    "h-tree": Series("h-tree", {}),
+    "be-tree": Series("be-tree", {}),
+    "k-index": Series("k-index", {}),
+    "sf": Series("sf", {}),
+    "column scan": Series("columns", {}),
+    "a call alone": Series("auto", {}),
+}
+CALL = "a call alone"
+"""What a call costs in Python, on an index that holds nothing: all engines pay it, and at small sizes the fast ones take little more."""
+
+OURS = ("auto", "dexin", "gem", "rein", "opindex")
+SCANS = ("column scan", "sf", CALL)
+OF_DEXIN = (*OURS, "dexin, published", "siena", "tama", "h-tree", "be-tree", *SCANS)
+OF_GEM = (*OURS, "gem, published ω=0", "gem, published ω=10", "gem, published ω=20", "siena", "tama", "h-tree", *SCANS)
+OF_REIN = (*OURS, "siena", "tama", "h-tree", "be-tree", *SCANS)
+OF_OPINDEX = (*OURS, "opindex, unoptimised", "be-tree", "k-index", "siena", "sf", CALL)
+WRITTEN = (*OURS, CALL)
+
+
+class Point(NamedTuple):
+    """One place on the x axis. `options`: of all engines there, on top of their own."""
+
+    x: float
+    make: Callable[[], Made]
+    options: dict[str, Any] = {}  # noqa: RUF012  (a NamedTuple's default is never changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """`points` says for a scale what is measured."""
+
+    name: str
+    x: str
+    points: Callable[[Scale], list[Point]]
+    series: tuple[str, ...]
+    updates: bool = False
+    """Whether single additions and removals are measured, too."""
+    each_event: bool = False
+    """Whether the time and the matches of every event at the last point are kept."""
+
+    def chosen(self, scale: Scale) -> list[Point]:
+        """The points that are measured at a scale."""
+        found = self.points(scale)
+        if len(found) <= scale.points:
+            return found
+        steps = scale.points - 1
+        return [found[round(step * (len(found) - 1) / steps)] for step in range(scale.points)]
+
+
+def over(base: Ranges | SparseTests, parameter: str, values: tuple[float, ...]) -> Callable[[Scale], list[Point]]:
+    """Points that differ in one parameter. Subscriptions are given in the papers' millions."""
+
+    def points(scale: Scale) -> list[Point]:
+        found = []
+        for value in values:
+            changed: dict[str, Any] = {
+                "events": scale.events,
+                "subscriptions": int(base.subscriptions / 1e6 * scale.million),
+            }
+            shown = value
+            if parameter == "subscriptions":
+                shown = changed[parameter] = int(value * scale.million)
+            elif parameter == "width":
+                changed[parameter] = (value, value)
+            elif parameter == "constrained":
+                changed |= {"constrained": int(value), "attributes": 2 * int(value)}
+            elif parameter in ("matching_rate", "points", "equalities", "skew"):
+                changed[parameter] = value
+            else:
+                changed[parameter] = int(value)
+            found.append(Point(shown, _maker(base.having(**changed))))
+        return found
+
+    return points
+
+
+def _maker(setting: Ranges | SparseTests) -> Callable[[], Made]:
+    if isinstance(setting, Ranges):
+        return lambda: generate_ranges(setting)
+    return lambda: generate_sparse(setting)
+
+
+def _distributions(scale: Scale) -> list[Point]:
+    """REIN Table V: uniform, normal and Pareto, in this order on the x axis."""
+    settings = [
+        rein(subscriptions=scale.million, events=scale.events, distribution=name)
+        for name in ("uniform", "normal", "pareto")
+    ]
+    return [Point(place, _maker(setting)) for place, setting in enumerate(settings)]
+
+
+def _buckets(scale: Scale) -> list[Point]:
+    make = _maker(rein(subscriptions=2 * scale.million, events=scale.events))
+    return [Point(buckets, make, {"buckets": buckets}) for buckets in (16, 50, 200, 1000, 5000, 20_000)]
+
+
+def _capacities(scale: Scale) -> list[Point]:
+    make = _maker(SparseTests(subscriptions=scale.million, events=scale.events))
+    return [Point(capacity, make, {"capacity": capacity}) for capacity in (5, 20, 50, 100, 150, 250)]
+
+
+def _words(words: float, intervals: bool) -> Callable[[Scale], list[Point]]:
+    def points(scale: Scale) -> list[Point]:
+        sizes = [size * scale.million for size in (1, 3, 5)]
+        return [
+            Point(size, lambda size=size: keywords(size, words, intervals=intervals, events=scale.events))  # type: ignore[misc]
+            for size in sizes
+        ]
+
+    return points
+
+
+def _products(parameter: str) -> Callable[[Scale], list[Point]]:
+    def points(scale: Scale) -> list[Point]:
+        if parameter == "subscriptions":
+            return [
+                Point(size * scale.million, lambda size=size: products(size * scale.million, events=scale.events))  # type: ignore[misc]
+                for size in (1, 3, 5)
+            ]
+        return [
+            Point(largest, lambda largest=largest: products(scale.million, largest, events=scale.events))  # type: ignore[misc]
+            for largest in (4, 8, 12, 16)
+        ]
+
+    return points
+
+
+def _forms(form: Any, parameter: str) -> Callable[[Scale], list[Point]]:
+    def points(scale: Scale) -> list[Point]:
+        few, events = max(1000, scale.million // 4), min(scale.events, 24)
+        if parameter == "subscriptions":
+            return [
+                Point(size * few, lambda size=size: forms(size * few, form, events=events))  # type: ignore[misc]
+                for size in (1, 2, 4)
+            ]
+        return [
+            Point(most, lambda most=most: forms(few, form, most, events=events))  # type: ignore[misc]
+            for most in (2, 5, 8)
+        ]
+
+    return points
+
+
+def _prefixes(parameter: str) -> Callable[[Scale], list[Point]]:
+    def points(scale: Scale) -> list[Point]:
+        few, events = max(1000, scale.million // 4), min(scale.events, 24)
+        if parameter == "share":
+            return [
+                Point(share, lambda share=share: prefixes(few, share, events=events))  # type: ignore[misc]
+                for share in (0.0, 0.25, 0.5, 0.75, 1.0)
+            ]
+        return [
+            Point(length, lambda length=length: prefixes(few, 0.5, length, events=events))  # type: ignore[misc]
+            for length in (1, 2, 3, 4, 5)
+        ]
+
+    return points
+
+
+MILLIONS = (0.25, 0.5, 1.0, 1.75)
+EVEN = (2, 6, 10, 14, 22)
+WIDTHS = (0.1, 0.3, 0.5, 0.7, 0.9)
+SPARSE = SparseTests()
+
+SWEEPS: dict[str, Sweep] = {
+    sweep.name: sweep
+    for sweep in (
+        Sweep("dexin-n", "subscriptions N", over(dexin(), "subscriptions", MILLIONS), OF_DEXIN, updates=True),
+        Sweep("dexin-m", "attributes M", over(dexin(), "attributes", EVEN), OF_DEXIN),
+        Sweep("dexin-width", "width θ", over(dexin(), "width", WIDTHS), OF_DEXIN),
+        Sweep("dexin-zipf-n", "subscriptions N", over(dexin(distribution="zipf"), "subscriptions", (0.25, 1.0, 1.75)), OF_DEXIN),
+        Sweep("dexin-zipf-m", "attributes M", over(dexin(distribution="zipf"), "attributes", (2, 10, 22)), OF_DEXIN),
+        Sweep("dexin-zipf-width", "width θ", over(dexin(distribution="zipf"), "width", (0.1, 0.5, 0.9)), OF_DEXIN),
+        Sweep("dexin-cardinality", "cardinality η", over(dexin(), "cardinality", (1e2, 1e3, 1e4, 1e5, 1e6)), OF_DEXIN),
+        Sweep("dexin-points", "share of points λ", over(dexin(), "points", (0.1, 0.3, 0.5, 0.7, 0.9)), OF_DEXIN),
+        Sweep("dexin-rate", "matching rate ξ", over(dexin(), "matching_rate", (0.001, 0.01, 0.05, 0.2)), OF_DEXIN),
+        Sweep(
+            "dexin-methods",
+            "matching rate ξ",
+            over(dexin(), "matching_rate", (0.001, 0.01, 0.05, 0.1, 0.2)),
+            ("dexin", "dexin, published", "dexin, exclusive only", "dexin, inclusive only"),
+        ),
+        Sweep("gem-n", "subscriptions N", over(gem(), "subscriptions", (0.1, 0.5, 1.0, 2.0)), OF_GEM, updates=True),
+        Sweep("gem-m", "dimensions M", over(gem(), "attributes", (2, 6, 10, 14, 20)), OF_GEM),
+        Sweep("gem-width", "width θ", over(gem(), "width", (0.1, 0.3, 0.5, 0.8)), OF_GEM),
+        Sweep(
+            "rein-n", "subscriptions n", over(rein(), "subscriptions", (0.2, 0.6, 1.0, 2.0)), OF_REIN,
+            updates=True, each_event=True,
+        ),
+        Sweep("rein-constraints", "constraints k (of 2k attributes)", over(rein(), "constrained", (5, 9, 15, 23)), OF_REIN),
+        Sweep("rein-buckets", "buckets b", _buckets, ("rein",)),
+        Sweep("rein-distribution", "distribution (0 uniform, 1 normal, 2 Pareto)", _distributions, OF_REIN),
+        Sweep("rein-width", "width w", over(rein(), "width", (0.01, 0.1, 0.3, 0.5, 0.6, 0.8)), OF_REIN),
+        Sweep("opindex-d", "dimensions d", over(SPARSE, "dimensions", (2e4, 4e4, 6e4)), OF_OPINDEX),
+        Sweep("opindex-capacity", "capacity of a BE-Tree's node", _capacities, ("be-tree",)),
+        Sweep("opindex-n", "subscriptions N", over(SPARSE, "subscriptions", (1, 2, 4)), OF_OPINDEX, updates=True),
+        Sweep("opindex-values", "values (the paper's sigma)", over(SPARSE, "values", (50, 200, 800, 3200, 12_800)), OF_OPINDEX),
+        Sweep("opindex-largest", "largest subscription Γmax", over(SPARSE, "largest", (4, 8, 12, 16, 20)), OF_OPINDEX),
+        Sweep("opindex-event", "size of events m", over(SPARSE, "event_size", (20, 60, 120)), OF_OPINDEX),
+        Sweep("opindex-equalities", "share of equalities", over(SPARSE, "equalities", (0.2, 0.4, 0.6, 0.8, 1.0)), OF_OPINDEX),
+        Sweep("opindex-zipf", "Zipf's exponent", over(SPARSE, "skew", (0.0, 0.4, 0.8, 1.0)), OF_OPINDEX),
+        Sweep("opindex-twitter-equal", "subscriptions N", _words(5.4, False), OF_OPINDEX),
+        Sweep("opindex-twitter-interval", "subscriptions N", _words(5.4, True), OF_OPINDEX),
+        Sweep("opindex-wiki-equal", "subscriptions N", _words(123, False), OF_OPINDEX),
+        Sweep("opindex-wiki-interval", "subscriptions N", _words(123, True), OF_OPINDEX),
+        Sweep("opindex-ebay-n", "subscriptions N", _products("subscriptions"), OF_OPINDEX),
+        Sweep("opindex-ebay-largest", "largest subscription Γmax", _products("largest"), OF_OPINDEX),
+        Sweep("opindex-cnf-n", "subscriptions N", _forms("cnf", "subscriptions"), WRITTEN),
+        Sweep("opindex-dnf-n", "subscriptions N", _forms("dnf", "subscriptions"), WRITTEN),
+        Sweep("opindex-cnf-clauses", "clauses at most", _forms("cnf", "clauses"), WRITTEN),
+        Sweep("opindex-dnf-clauses", "clauses at most", _forms("dnf", "clauses"), WRITTEN),
+        Sweep("opindex-prefix-share", "share of prefixes", _prefixes("share"), WRITTEN),
+        Sweep("opindex-prefix-length", "letters of a prefix", _prefixes("length"), WRITTEN),
+    )
+}  # fmt: skip

@@ -1,0 +1,49 @@
+"""Curves through measurements: how a cost grows with a size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Fit", "fit_power"]
+
+EXPONENTS = np.linspace(0.0, 2.0, 201)
+
+
+class Fit(NamedTuple):
+    """cost = constant + factor * size ** exponent."""
+
+    constant: float
+    factor: float
+    exponent: float
+    error: float
+    """The largest relative deviation at the points it was fitted to."""
+
+    def at(self, size: float) -> float:
+        return float(self.constant + self.factor * size**self.exponent)
+
+    def __str__(self) -> str:
+        return f"{self.constant:.3g} + {self.factor:.3g} · n^{self.exponent:.2f}"
+
+
+def fit_power(sizes: Sequence[float], costs: Sequence[float]) -> Fit:
+    """The fit with the least relative squares over all exponents from 0 to 2, constant and factor not negative. With two points there is no
+    constant."""
+    x, y = np.asarray(sizes, float), np.asarray(costs, float)
+    best: Fit | None = None
+    least = np.inf
+    for exponent in EXPONENTS:
+        power = x**exponent
+        columns = np.stack([np.ones_like(x), power], axis=1) if len(x) > 2 and exponent > 0 else power[:, None]
+        found, *_ = np.linalg.lstsq(columns / y[:, None], np.ones_like(y), rcond=None)
+        if (found < 0).any():  # growth without a constant
+            found, *_ = np.linalg.lstsq((power / y)[:, None], np.ones_like(y), rcond=None)
+        constant, factor = (float(found[0]), float(found[1])) if len(found) == 2 else (0.0, float(found[0]))
+        deviation = (constant + factor * power) / y - 1
+        if (squares := float((deviation**2).sum())) < least:
+            least = squares
+            best = Fit(constant, factor, float(exponent), float(np.abs(deviation).max()))
+    assert best is not None
+    return best

@@ -1,0 +1,33 @@
+"""Within a minute, on this machine and if you like on your data: which engine, how fast, how much memory, and what more shards would bring.
+
+python -m benchmarks quick
+python -m benchmarks quick --subscriptions rules.csv --events events.jsonl
+
+Subscriptions: CSV, JSON Lines or Parquet with the columns id and expression, or with id, attribute, low and high; or .txt with an
+expression a line. Events: CSV, JSON Lines or Parquet, a row each. Matches are compared with the specification on a sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    from benchmarks.quick.comparison import Budget, compare, generated, given
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks quick", description=__doc__)
+    parser.add_argument("--subscriptions", type=Path, metavar="FILE")
+    parser.add_argument("--events", type=Path, metavar="FILE")
+    parser.add_argument("--seconds", type=float, default=55.0, help="stop comparing further engines after this long")
+    options = parser.parse_args(arguments)
+    if (options.subscriptions is None) != (options.events is None):
+        parser.error("--subscriptions and --events belong together")
+    budget = Budget(options.seconds)
+    if options.subscriptions is not None:
+        compare(given(options.subscriptions, options.events), budget)
+        return
+    for data in generated():
+        compare(data, budget)

@@ -1,0 +1,1 @@
+"""Benchmarks that start a server, or its stores and mailboxes."""

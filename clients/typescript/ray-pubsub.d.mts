@@ -1,0 +1,115 @@
+// Types of ray-pubsub.mjs.
+
+export type Id = string | number;
+export type Event = Record<string, unknown>;
+
+export interface Subscription {
+  id: Id;
+  subscriber: string;
+  expression: string;
+  /** A small JSON value. */
+  data?: unknown;
+  tags?: string[];
+}
+
+export interface Delivery {
+  subscriber: string;
+  sequence: number;
+  subscription_id: Id;
+  event: Event | null;
+  event_id: unknown;
+  priority: string;
+  attempt: number;
+  receipt: string;
+  enqueued: number;
+  deadline: number | null;
+  visible_until: number;
+  /** Of the subscription, if polled with `withData`. */
+  data?: unknown;
+  tags?: string[];
+}
+
+export interface DeadLetter {
+  subscriber: string;
+  sequence: number;
+  subscription_id: Id;
+  event: Event | null;
+  attempts: number;
+  reason: string;
+  died: number;
+}
+
+export interface Problem {
+  type: string;
+  title: string;
+  status: number;
+  detail: string;
+  position?: number;
+  expected?: string[];
+  [field: string]: unknown;
+}
+
+export interface PublishReport {
+  events: number;
+  matches: number;
+  bad_events: number;
+  deliveries?: {
+    delivered: number;
+    duplicates: number;
+    dead: number;
+    dropped: number;
+    rejected: number;
+    rejected_subscribers: string[];
+  };
+  errors?: Problem[];
+  results?: { event_id: unknown; priority: string; matches: { id: Id; subscriber: string }[] }[];
+}
+
+export interface LoadReport {
+  added: number;
+  rejected: number;
+  lines: number;
+  rejections: { position: number; id: Id | null; error: Problem }[];
+}
+
+export interface AckReport {
+  accepted: number;
+  stale: { position: number; receipt: string; reason: string }[];
+}
+
+export declare class ProblemError extends Error {
+  readonly document: Problem;
+  readonly status: number;
+  readonly kind: string;
+  readonly position?: number;
+}
+
+export declare class PubSubClient {
+  constructor(url: string, options?: { token?: string; patience?: number });
+  subscribe(subscriber: string, expression: string, options?: { id?: Id; data?: unknown; tags?: string[] }): Promise<Id>;
+  unsubscribe(id: Id): Promise<boolean>;
+  subscription(id: Id): Promise<Subscription>;
+  subscriptions(options?: { subscriber?: string; search?: string; tag?: string }): AsyncGenerator<Subscription>;
+  load(subscriptions: Iterable<Subscription>): Promise<LoadReport>;
+  check(expression: string): Promise<void>;
+  publish(
+    events: Event | Event[],
+    options?: { eventId?: string; deliver?: boolean; matches?: boolean; idempotencyKey?: string },
+  ): Promise<PublishReport>;
+  poll(
+    subscriber: string,
+    options?: { limit?: number; wait?: number; visibilityTimeout?: number; withData?: boolean },
+  ): Promise<Delivery[]>;
+  stream(
+    subscriber: string,
+    options?: { ack?: "auto" | "manual"; lastEventId?: number; signal?: AbortSignal },
+  ): AsyncGenerator<Delivery>;
+  ack(deliveries: Delivery | Delivery[]): Promise<AckReport>;
+  nack(deliveries: Delivery | Delivery[], options?: { delay?: number; reason?: string }): Promise<AckReport>;
+  release(deliveries: Delivery | Delivery[]): Promise<AckReport>;
+  extend(deliveries: Delivery | Delivery[], seconds: number): Promise<AckReport>;
+  deadLetters(subscriber: string, options?: { limit?: number }): Promise<DeadLetter[]>;
+  redrive(subscriber: string, sequences?: number[]): Promise<number>;
+  explain(event: Event, id?: Id): Promise<Record<string, unknown>>;
+  stats(): Promise<Record<string, unknown>>;
+}

@@ -1,0 +1,242 @@
+"""Events from JSON texts, without a Python dictionary per event.
+
+A scanner of our own (kernels/json/) jumps over what no subscription tests, and strings stay slices of the text. Beside it, orjson and
+msgspec make a dictionary per event, which takes longer than the rest of a match; pyarrow.json reads every column, takes strings for
+timestamps and refuses columns of several kinds. What the scanner is not sure of, Python's json module reads; it also finds the words for
+errors.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.columns.json.documents import Documents, documents_of
+from ray_pubsub.columns.json.key_table import KeyTable, key_table
+from ray_pubsub.columns.string_hashes import SEED
+from ray_pubsub.errors import EventError
+from ray_pubsub.kernels.json.scan import KINDS, NOT_TEXT, Cells, group_cells, scan_documents
+from ray_pubsub.kernels.json.unescape import unescape_strings
+from ray_pubsub.model import event_batch
+from ray_pubsub.model.attribute_tree import AttributeTree
+from ray_pubsub.model.dict_events import from_dicts
+from ray_pubsub.model.event_batch import EventBatch, Lane, merged_lanes, split_floats, without_bad
+from ray_pubsub.model.id_column import ids_of
+from ray_pubsub.model.text_column import TextBytes, TextColumn, invalid_utf8
+from ray_pubsub.model.values import Kind
+
+__all__ = ["from_json"]
+
+SHORTEST_CELL = 5
+"""Bytes of `"a":1`, without the comma."""
+FEWEST_SCANNED, LONG = 8, 8192
+"""Fewer documents, of fewer bytes in all, are not worth a scan."""
+FEW_HARD = 16
+"""Unless fewer than one document in this many has attributes that were not known, all are scanned again."""
+
+Refused = dict[int, tuple[str | None, str]]
+
+
+def from_json(
+    lines: Any, event_id: str | None = None, attributes: AttributeTree | None = None, *, strict: bool = True
+) -> EventBatch:
+    """The batch of documents (documents.py). Of the events only `attributes` are read, or all. `strict` as for events.read_events."""
+    documents = documents_of(lines)
+    if documents.size < FEWEST_SCANNED and len(documents.raw) < LONG:
+        return _loaded_batch(documents, event_id, attributes, strict)
+    if attributes is not None:
+        return _read(documents, event_id, attributes, strict)[0]
+    # Which attributes there are is learned from the documents themselves: from the first, and from those that have others.
+    names = AttributeTree(_names(_loaded_batch(documents.part(0, 1), event_id, None, strict)))
+    batch, hard = _read(documents, event_id, names, strict, every=True)
+    if hard * FEW_HARD > documents.size:
+        more = AttributeTree([*names, *_names(batch)])
+        if len(more) > len(names):
+            batch, _ = _read(documents, event_id, more, strict, every=True)
+    return batch
+
+
+def _names(batch: EventBatch) -> set[str]:
+    return {lane.attribute for lane in batch.lanes}
+
+
+def _loaded_batch(
+    documents: Documents, event_id: str | None, attributes: AttributeTree | None, strict: bool
+) -> EventBatch:
+    """Of few documents: setting up a scan takes longer than the dictionaries."""
+    problems: Refused = {row: (None, reason) for row, reason in documents.refused.items()}
+    events = [_loaded(documents, row, problems) for row in range(documents.size)]
+    batch = from_dicts(events, event_id, attributes, strict=strict)
+    if not problems:
+        return batch
+    return _with_loaded([], np.empty(len(events), dtype=object), np.arange(len(events)), batch, problems, event_id)
+
+
+def _read(
+    documents: Documents, event_id: str | None, attributes: AttributeTree, strict: bool, every: bool = False
+) -> tuple[EventBatch, int]:
+    """The batch, and the number of documents that the scanner was not sure of. `every`: all attributes are read, and these are known."""
+    hard = np.zeros(documents.size, np.bool_)
+    scope = None if every else attributes.scope
+    table = key_table(attributes, event_id, every)
+    if table is None:
+        return _loaded_batch(documents, event_id, None if every else attributes, strict), 0
+    lanes, ids, cells = _scanned(documents, table, hard)
+    if not hard.any():
+        return EventBatch(documents.size, lanes, ids, scope=scope, _cells=cells), 0
+    rows = np.flatnonzero(hard)
+    problems: Refused = {row: (None, reason) for row, reason in documents.refused.items()}
+    dicts = [_loaded(documents, row, problems) for row in rows.tolist()]
+    rest = from_dicts(dicts, event_id, None if every else attributes, strict=strict)
+    return _with_loaded(lanes, ids, rows, rest, problems, event_id), len(rows)
+
+
+def _with_loaded(
+    lanes: list[Lane],
+    ids: NDArray[Any],
+    rows: NDArray[np.int64],
+    rest: EventBatch,
+    problems: Refused,
+    event_id: str | None,
+) -> EventBatch:
+    """Lanes and ids of most documents, and the batch of the others, which are at `rows`."""
+    count = len(ids)
+    for error in rest.errors:
+        assert error.position is not None
+        problems.setdefault(int(rows[error.position]), (error.attribute, error.reason))
+    good = rows if rest.positions is None else rows[rest.positions]
+    lanes = merged_lanes(lanes, rest.lanes, good.astype(np.int32), count)
+    if event_id is None:
+        ids = np.arange(count)
+    else:
+        ids = ids.astype(object)
+        ids[rows] = rest.input_ids
+        ids = ids_of(ids.tolist())
+    lanes, positions, errors = without_bad(lanes, count, problems)
+    size = count if positions is None else len(positions)
+    warnings = [
+        EventError(warning.attribute, warning.reason, int(rows[warning.position or 0]))
+        for warning in rest.warnings
+        if int(rows[warning.position or 0]) not in problems
+    ]
+    return EventBatch(size, lanes, ids, positions, errors, rest.scope, warnings=warnings)
+
+
+def _scanned(
+    documents: Documents, table: KeyTable, hard: NDArray[np.bool_]
+) -> tuple[list[Lane], NDArray[Any], event_batch.Cells]:
+    """The lanes of the documents that are not hard; marks those that are."""
+    count = documents.size
+    hard[list(documents.refused)] = True
+    data, start, stop = documents.data, documents.start, documents.stop
+    begin = start[0]
+    hard[invalid_utf8(data[begin : stop[-1]], start - begin, stop - begin)] = True
+    attributes = len(table.names) + 1  # and the ids
+    room = min((stop[-1] - begin) // SHORTEST_CELL * 2, count * attributes) + 1
+    cells = Cells(
+        np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int64),
+        np.empty(room), np.zeros(attributes, np.bool_),
+    )  # fmt: skip
+    filled = scan_documents(data, start, stop, table.keys, SEED, cells, hard)
+    offsets = np.zeros(attributes * KINDS + 1, np.int64)
+    rows, whole, rest = np.empty(filled, np.int32), np.empty(filled, np.int64), np.empty(filled)
+    first, last = np.empty(filled, np.int64), np.empty(filled, np.int64)
+    group_cells(cells, filled, offsets, rows, whole, first, last, rest)
+    lanes: list[Lane] = []
+    for number in np.flatnonzero(np.diff(offsets)).tolist():
+        attribute, kind = divmod(number, KINDS)
+        if attribute == attributes - 1:
+            break
+        place = slice(offsets[number], offsets[number + 1])
+        strings = None
+        if kind == Kind.STRING:
+            packed = table.every or bool(cells.escaped[attribute])  # what is sent must not hold on to all of the text
+            strings = _strings(data, first[place], last[place], packed)
+        elif kind == Kind.NUMBER:
+            _read_floats(documents.raw, first[place], last[place], whole[place], rest[place])
+        lanes.append(
+            Lane(
+                table.names[attribute],
+                Kind(kind),
+                None if place.stop - place.start == count else rows[place],
+                whole[place],
+                rest[place] if kind == Kind.NUMBER and rest[place].any() else None,
+                strings,
+            )
+        )
+    ids: NDArray[Any] = np.arange(count)
+    end = int(offsets[-1 - KINDS])
+    if table.event_id is not None:
+        ids = _ids(count, hard, data, offsets[-1 - KINDS :], rows, whole, first, last, bool(cells.escaped[-1]))
+    used = np.concatenate([[0], np.cumsum([len(lane) for lane in lanes])]).astype(np.int64)
+    return lanes, ids, event_batch.Cells(used, rows[:end], whole[:end], rest[:end])
+
+
+def _strings(data: NDArray[np.uint8], start: NDArray[np.int64], stop: NDArray[np.int64], packed: bool) -> TextColumn:
+    if not packed:
+        return TextColumn(TextBytes(data, start, stop))
+    out, out_start, out_stop = np.empty(int((stop - start).sum()), np.uint8), np.empty_like(start), np.empty_like(stop)
+    unescape_strings(data, start, stop, out, out_start, out_stop)
+    return TextColumn(TextBytes(out, out_start, out_stop))
+
+
+def _read_floats(
+    raw: bytes, start: NDArray[np.int64], stop: NDArray[np.int64], whole: NDArray[np.int64], rest: NDArray[np.float64]
+) -> None:
+    """Numbers with many digits or a large exponent. Arrow's parser rounds as Python does, in a third of the time."""
+    places = np.flatnonzero(stop != NOT_TEXT)
+    if not len(places):
+        return
+    import pyarrow as pa
+
+    texts = [raw[begin:end] for begin, end in zip(start[places].tolist(), stop[places].tolist(), strict=True)]
+    try:
+        values = pa.array(texts, pa.binary()).cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:  # beyond a float64: infinite, for Python
+        values = np.array([float(text) for text in texts])
+    whole[places], parts = split_floats(values)
+    rest[places] = 0.0 if parts is None else parts
+
+
+def _ids(
+    count: int,
+    hard: NDArray[np.bool_],
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    whole: NDArray[np.int64],
+    start: NDArray[np.int64],
+    stop: NDArray[np.int64],
+    escaped: bool,
+) -> NDArray[Any]:
+    """An event without an id is marked as hard: it is not an event."""
+    numbers, texts = slice(offsets[Kind.NUMBER], offsets[Kind.STRING]), slice(offsets[Kind.STRING], offsets[-1])
+    if numbers.stop - numbers.start == count:
+        return whole[numbers].copy()
+    ids = np.empty(count, dtype=object)
+    given = np.zeros(count, np.bool_)
+    ids[rows[numbers]] = whole[numbers].tolist()
+    ids[rows[texts]] = _strings(data, start[texts], stop[texts], escaped).tolist()
+    given[rows[numbers]] = given[rows[texts]] = True
+    hard |= ~given
+    return ids
+
+
+def _loaded(documents: Documents, row: int, problems: Refused) -> Any:
+    """The dictionary of a document; an empty one if it has a problem, which counts."""
+    if row in problems:
+        return {}
+    try:
+        return json.loads(documents.text(row).decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        problems[row] = (None, f"not valid UTF-8 at byte {error.start}")
+    except json.JSONDecodeError as error:
+        problems[row] = (None, f"not valid JSON at character {error.pos}: {error.msg}")
+    except RecursionError:
+        problems[row] = (None, "nested too deeply")
+    except ValueError as error:  # an integer of thousands of digits
+        problems[row] = (None, f"not valid JSON: {error}")
+    return {}

@@ -1,0 +1,134 @@
+"""From many texts to their clauses: tokens, predicates, normal form and records by kernels, whatever the shapes of the texts.
+
+No Python runs per text, only per distinct attribute, string and pattern. What the kernels do not read, because it is wrong, exceeds a limit
+or is merely unusual, is left to language/parser.py and clause_compiler.py: `left` says which texts that are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.test_records import TEST
+from ray_pubsub.columns.texts.computed_sets import SetComputer, SetList
+from ray_pubsub.columns.texts.parsed_texts import ParsedTexts
+from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.kernels.texts.normal_form import (
+    CLAUSES,
+    CONJUNCTIVE,
+    DISJUNCTIVE,
+    NOT_MADE,
+    WEAKENED,
+    Work,
+    normalize_texts,
+    room_for,
+)
+from ray_pubsub.kernels.texts.records import count_records, write_records
+from ray_pubsub.settings import Limits
+
+__all__ = ["CompiledTexts", "compile_texts", "kernels_are_loaded", "portions"]
+
+CHARACTERS_AT_ONCE, TEXTS_AT_ONCE = 1 << 21, 1 << 16
+"""What is worked on together: enough that a call of a kernel costs nothing, not so much that scratch memory matters."""
+LEAST_ROOM, MOST_AHEAD = 1 << 16, 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledTexts:
+    """The clauses of many texts, in a vocabulary of their own. The owner of a clause is its text's number."""
+
+    vocabulary: Vocabulary
+    table: ClauseTable
+    repeated: NDArray[np.bool_]
+    """Texts with several clauses, of which more than one may hold."""
+    conjunctive: NDArray[np.bool_]
+    """Texts of whose clauses all must hold."""
+    weakened: NDArray[np.bool_]
+    """Texts whose clauses find candidates only: the expression decides."""
+    left: NDArray[np.int64]
+    """Texts that were not compiled."""
+
+
+def compile_texts(texts: Sequence[str], limits: Limits, *, runs: bool = True) -> CompiledTexts:
+    """The clauses of texts, and which texts must be looked at one by one. Without `runs`, every test is one record."""
+    vocabulary, sets = Vocabulary(), SetList()
+    form = np.full(len(texts), NOT_MADE, np.uint8)
+    parts: list[_Part] = []
+    for start, stop in portions(texts):
+        parsed = ParsedTexts(texts[start:stop], limits, vocabulary)
+        parts += _clauses(parsed, limits, sets, form[start:stop], start, runs)
+    lengths = [np.diff(part.offsets) for part in parts]
+    owners = np.concatenate([part.owners for part in parts]) if parts else np.empty(0, np.int64)
+    offsets = np.zeros(len(owners) + 1, np.int64)
+    if parts:
+        np.cumsum(np.concatenate(lengths), out=offsets[1:])
+    records = (
+        parts[0].records if len(parts) == 1 else np.concatenate([np.empty(0, TEST), *(part.records for part in parts)])
+    )
+    found = ClauseTable(len(owners), owners, offsets, records, sets.joined(records))
+    clauses = np.bincount(owners, minlength=len(texts))
+    return CompiledTexts(
+        vocabulary,
+        found,
+        (clauses > 1) & (form == DISJUNCTIVE),
+        (form == CONJUNCTIVE) | (form == WEAKENED),
+        form == WEAKENED,
+        np.flatnonzero(form == NOT_MADE),
+    )
+
+
+def kernels_are_loaded() -> bool:
+    """Whether this process has compiled the kernels, or read them from the disk."""
+    return bool(write_records.signatures)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    owners: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    records: NDArray[np.void]
+
+
+def _clauses(
+    parsed: ParsedTexts, limits: Limits, sets: SetList, form: NDArray[np.uint8], first_owner: int, runs: bool
+) -> Iterator[_Part]:
+    columns = parsed.columns
+    sizes = np.diff(columns.leaf_offsets)
+    largest = int(sizes.max(initial=0))
+    longest = int(np.diff(columns.program_offsets).max(initial=0))
+    # Beside what the largest may take, enough for many: what is done in Python between calls of the kernel costs a millisecond.
+    room = room_for(largest, limits.clauses) + max(LEAST_ROOM, min(4 * len(parsed.leaves), MOST_AHEAD))
+    work = Work.with_room(room, longest, len(parsed.attributes))
+    computer = SetComputer(parsed, sets, runs)
+    text = 0
+    while text < len(form):
+        offsets = np.zeros(len(form) - text + 1, np.int64)
+        after = normalize_texts(columns, parsed.read, text, len(form), limits.clauses, work, form, offsets)
+        offsets, here = offsets[: after - text + 1], form[text:after]
+        clauses = int(work.state[CLAUSES])
+        computed = computer.compute(work)
+        counts = np.empty(clauses, np.int64)
+        count_records(work.nodes, work.found.starts, work.found.tests, offsets, here, computed, counts)
+        kept = counts >= 0
+        records = np.zeros(int(counts[kept].sum()), TEST)
+        owners, starts = np.empty(int(kept.sum()), np.int64), np.zeros(int(kept.sum()) + 1, np.int64)
+        write_records(columns, work, offsets, here, counts, computed, records, owners, starts)
+        owners += first_owner + text
+        yield _Part(owners, starts, records)
+        text = after
+
+
+def portions(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Texts that are worked on together, as ranges."""
+    start, size = 0, 0
+    for number, text in enumerate(texts):
+        size += len(text) if isinstance(text, str) else 0
+        if size >= CHARACTERS_AT_ONCE or number - start >= TEXTS_AT_ONCE:
+            yield start, number + 1
+            start, size = number + 1, 0
+    if start < len(texts):
+        yield start, len(texts)

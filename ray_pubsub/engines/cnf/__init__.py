@@ -1,0 +1,1 @@
+"""Conjunctions of disjunctions that are too large to multiply out into clauses."""

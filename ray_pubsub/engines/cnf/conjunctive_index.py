@@ -1,0 +1,161 @@
+"""OpIndex section 6.1: subscriptions that are conjunctions of disjunctions, too many-sided to be written out as clauses.
+
+    (model = 1 or colour = 2) and (price <= 5 or …) and …
+
+A subscription's pivots are the attributes of one of its disjunctions; an event that carries none of them cannot match it. What was
+replaced, and why:
+- The paper keeps a bitmap per subscription and pivot; an event that carries the pivot clears a bit for every predicate that holds. Here a
+  subscription is met only if a pivot's own predicate holds, and is then compared up to the first disjunction that fails: most predicates
+  are never looked at, and there is nothing to set up or to go over per subscription. Bitmaps were built first, and lost by far.
+- The pivot disjunction is the one least expected to hold, not the one with the fewest predicates (footnote 8's sum of frequencies, weighted
+  by how much of its attribute each predicate admits).
+- A disjunction with a member that admits absence can hold without any attribute, so it is no pivot. With no other, every event compares
+  the subscription.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.columns.event_codes import EventCodes
+from ray_pubsub.kernels.pivot import disjunction_lists
+from ray_pubsub.kernels.pivot.pivot_lists import count_order, fill_directory
+
+__all__ = ["CnfIndex"]
+
+Tests = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
+"""Column, low, high: the codes low … high of the column, where code 0 is absence."""
+
+
+class CnfIndex:
+    """Immutable. `match` may run in several threads at once: scratch is per thread."""
+
+    def __init__(
+        self,
+        disjunctions: NDArray[np.int64],
+        members: NDArray[np.int64],
+        tests: Tests,
+        top: NDArray[np.int32],
+        frequency: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Subscription i has the disjunctions disjunctions[i]:disjunctions[i + 1], disjunction j the tests members[j]:members[j + 1], of
+        which one must hold. `top`: per column its largest code; `frequency`: per column the part of events that carry it, by default all
+        alike."""
+        self._disjunctions: NDArray[np.int64] = np.asarray(disjunctions, np.int64)
+        self._top = top
+        frequency = np.ones(len(top)) if frequency is None else frequency
+        weights = disjunction_lists.weigh_disjunctions(members, *tests, top, frequency)
+        owner = np.repeat(np.arange(len(self)), np.diff(self._disjunctions))
+        order = np.lexsort(
+            (weights, owner)
+        )  # what is least expected to hold comes first: it is the pivot, and the first to be compared
+        sizes = np.diff(members)[order]
+        member = _ranges(members[:-1][order], sizes)
+        column, low, high = (part[member] for part in tests)
+        self._members = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._tests = np.stack([column, low, high], axis=1).astype(np.int32).reshape(-1)
+        pivot = np.append(weights[order], np.inf)[self._disjunctions[:-1]]
+        pivot[np.diff(self._disjunctions) == 0] = np.inf
+        self.expected: float = float(pivot[np.isfinite(pivot)].sum())
+        """How many subscriptions an event is expected to meet: one that carries attributes as often as `frequency` says."""
+        self._place(np.flatnonzero(np.isfinite(pivot)), np.flatnonzero(np.isinf(pivot)), np.asarray(top, np.int64))
+        self._scratch = threading.local()
+
+    def __len__(self) -> int:
+        return len(self._disjunctions) - 1
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in vars(self).values() if isinstance(part, np.ndarray))
+
+    @property
+    def universal(self) -> NDArray[np.int32]:
+        """The subscriptions that every event compares."""
+        return self._entries[self._universal :]
+
+    def pivots_of(self, subscription: int) -> list[int]:
+        """The columns under which a subscription is found; none if every event must compare it."""
+        if subscription in self.universal:
+            return []
+        first, last = self._members[self._disjunctions[subscription] :][:2]
+        return sorted({int(column) for column in self._tests[3 * first : 3 * last : 3]})
+
+    def met(self, column: int, code: int | None = None) -> NDArray[np.int32]:
+        """The subscriptions with a pivot in the column; or those of them that a code finds."""
+        if code is not None:
+            runs = self._directory[4 * (self._base[column] + code) :][:4].reshape(2, 2)
+        else:
+            first, last = 4 * self._base[column], 4 * (self._base[column + 1] - 1)
+            runs = np.stack([self._directory[first : first + 4 : 2], self._directory[last + 1 : last + 4 : 2]], axis=1)
+        return np.unique(np.concatenate([self._entries[start:end] for start, end in runs.tolist()]))
+
+    def expectations(self, frequency: NDArray[np.float64]) -> tuple[float, float]:
+        """How many subscriptions an event is expected to meet if columns have this frequency: under their pivots, and under those that
+        would be chosen by it."""
+        tests = np.ascontiguousarray(self._tests.reshape(-1, 3).T)
+        weights = disjunction_lists.weigh_disjunctions(self._members, *tests, self._top, frequency)
+        firsts = self._disjunctions[:-1][np.diff(self._disjunctions) > 0]
+        if not len(firsts):
+            return 0.0, 0.0
+        pivots, least = weights[firsts], np.minimum.reduceat(weights, firsts)
+        found = np.isfinite(least)
+        return float(pivots[found].sum()), float(least[found].sum())
+
+    def match(self, codes: EventCodes) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Per event the numbers of the subscriptions all of whose disjunctions hold, each once: (offsets, numbers)."""
+        events = len(codes.offsets) - 1
+        *scratch, clock = self._buffers()
+        lists = (
+            self._base, self._directory, self._entries, self._universal, self._disjunctions, self._members, self._tests
+        )  # fmt: skip
+        cells = (codes.offsets, codes.column, codes.code)
+        offsets = np.zeros(events + 1, np.int64)
+        out = np.empty(len(self) + 64 * events, np.int32)
+        event = 0
+        while event < events:
+            event = disjunction_lists.match_disjunctions(
+                event, cells, lists, tuple(scratch), int(clock[0]), offsets, out
+            )
+            if event < events:
+                out = np.concatenate([out, np.empty(len(out), np.int32)])
+        clock[0] += events
+        return offsets, out[: offsets[-1]]
+
+    def _place(self, found: NDArray[np.int64], universal: NDArray[np.int64], top: NDArray[np.int64]) -> None:
+        """An entry per test of each pivot disjunction, in the order of pivot_lists.py, the universal ones last."""
+        self._base = np.concatenate([[0], np.cumsum(top + 1)])
+        spread = int(self._base[-1])
+        pivot = self._disjunctions[found]
+        sizes = self._members[pivot + 1] - self._members[pivot]
+        column, low, high = self._tests.reshape(-1, 3)[_ranges(self._members[pivot], sizes)].astype(np.int64).T
+        base, last = self._base[column], top[column]
+        high = np.minimum(high, last)
+        keys = np.where(low <= 1, spread + 2 * base + high, spread + 2 * base + last + 1 + low)
+        keys = np.where(low == high, base + low, keys)
+        possible = low <= high
+        keys = np.append(keys[possible], np.full(len(universal), 3 * spread))
+        entries = np.append(np.repeat(found, sizes)[possible], universal)
+        order, starts = count_order(keys, 3 * spread + 1)
+        self._entries: NDArray[np.int32] = entries[order].astype(np.int32)
+        self._universal = len(entries) - len(universal)
+        self._directory: NDArray[np.uint32] = np.zeros(4 * spread, np.uint32)
+        fill_directory(starts, self._base[:-1], top, self._directory)
+
+    def _buffers(self) -> tuple[Any, ...]:
+        buffers: tuple[Any, ...] | None = getattr(self._scratch, "buffers", None)
+        if buffers is None:
+            seen, candidates = np.full(len(self), -1, np.int64), np.empty(len(self) + 1, np.int32)
+            buffers = (np.zeros(len(self._base) - 1, np.int32), seen, candidates, np.zeros(1, np.int64))
+            self._scratch.buffers = buffers
+        return buffers
+
+
+def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """start, start + 1, … for each start, one after the other."""
+    behind = np.cumsum(lengths)
+    ranges: NDArray[np.int64] = np.arange(int(lengths.sum())) + np.repeat(starts - behind + lengths, lengths)
+    return ranges

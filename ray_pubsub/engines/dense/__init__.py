@@ -1,0 +1,1 @@
+"""The default engine for dense clauses: clustered bucket bitmaps, and transposed masks for batches."""

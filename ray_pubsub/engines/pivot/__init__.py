@@ -1,0 +1,1 @@
+"""The default engine for sparse clauses: each clause is found through one of its tests, the pivot."""

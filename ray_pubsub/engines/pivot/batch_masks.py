@@ -1,0 +1,119 @@
+"""The part of a pivot block that matches whole batches, one bit per event (kernels/pivot/batch_masks.py)."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.engines.contract import Hits
+from ray_pubsub.engines.merge_hits import merge_hits
+from ray_pubsub.engines.workspace import workspace
+from ray_pubsub.kernels.dense.transposed_pairs import sort_by_event
+from ray_pubsub.kernels.pivot.batch_masks import (
+    CHUNK,
+    MOST_LINES,
+    ROOM,
+    WORDS,
+    ClauseRows,
+    clear_lines,
+    fill_lines,
+    match_rows,
+    ranged_columns,
+)
+from ray_pubsub.kernels.pivot.pivot_lists import PivotLists
+
+__all__ = ["BatchMasks"]
+
+PAIRS = 1 << 20
+"""Room for matches before they are put in the order of their events; when it is used up, they become a run, and it is used again."""
+LOOKED_AT = 128
+"""Events of a batch by which it is judged how many entries the others meet."""
+ENTRY, CLAUSE, NUMBER, CODE = 5, 20, 3, 1
+"""Nanoseconds, about: of an entry that an event meets; in a chunk of a clause, of a number in its row, of a code that has lines."""
+
+
+Cells: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+"""Of events: offsets, columns, codes."""
+
+
+class BatchMasks:
+    """Immutable. Reads the rows of a block, which stay where they are."""
+
+    def __init__(self, lists: PivotLists, owners: NDArray[Any], top: NDArray[np.int32]) -> None:
+        ranged = np.zeros(len(top), np.bool_)
+        ranged_columns(lists.words, len(owners), ranged)
+        self._lists = lists
+        self._rows = rows = ClauseRows(lists.words, np.ascontiguousarray(owners, np.int32), lists.base, top, ranged)
+        self._plain = tuple(rows)  # NamedTuples take 30 µs to pass to a kernel
+
+    def pay(self, cells: Cells) -> bool:
+        """Whether to pass over all clauses once per chunk costs less than to follow the pivot lists of every event."""
+        offsets, column, code = cells
+        events = len(offsets) - 1
+        some = slice(0, int(offsets[min(events, LOOKED_AT)]))
+        run = self._lists.directory.reshape(-1, 4)[self._lists.base[column[some]] + code[some]]
+        met = (run[:, 1] - run[:, 0]).sum(dtype=np.int64) + (run[:, 3] - run[:, 2]).sum(dtype=np.int64)
+        universal = len(self._lists.entries) // 4 - self._lists.universal
+        entries = events * (int(met) / max(1, min(events, LOOKED_AT)) + universal)
+        codes = len(self._lists.bucket) + CHUNK * len(self._rows.top)
+        chunk = CLAUSE * len(self._rows.owners) + NUMBER * len(self._rows.words) + CODE * codes
+        return ENTRY * entries > -(-events // CHUNK) * chunk
+
+    def match(self, cells: Cells) -> Hits | None:
+        """Owners of the clauses that hold, per event. None if the events have too many different values."""
+        events = len(cells[0]) - 1
+        lines = self._lines()
+        parts: list[Hits] = []
+        for first in range(0, events, CHUNK):
+            count = min(CHUNK, events - first)
+            try:
+                if not fill_lines(first, count, cells, self._plain, lines):
+                    return None
+                parts.append(self._match_chunk(count, lines))
+            finally:
+                clear_lines(count, self._plain, lines)
+        if len(parts) == 1:
+            return parts[0]
+        counts = np.concatenate([np.diff(part.offsets) for part in parts])
+        return Hits(np.concatenate([[0], np.cumsum(counts)]), np.concatenate([part.slots for part in parts]))
+
+    def _match_chunk(self, count: int, lines: tuple[NDArray[Any], ...]) -> Hits:
+        pairs = workspace().take("pairs", _pairs, PAIRS + ROOM)
+        runs: list[Hits] = []
+        position, clauses = np.zeros(2, np.int64), len(self._rows.owners)
+        while position[0] < clauses:
+            made = match_rows(position, count, self._plain, lines, pairs)
+            offsets, numbers = np.empty(count + 1, np.int64), np.empty(made, np.int64)
+            sort_by_event(pairs[:made], offsets, numbers)
+            runs.append(Hits(offsets, numbers))
+        return merge_hits(runs, count)
+
+    def _lines(self) -> tuple[NDArray[Any], ...]:
+        """EventLines, this thread's, shared by all blocks. `equal` is left zeroed."""
+        columns, spread = len(self._rows.top), len(self._lists.bucket)
+        codes = workspace().take(("codes of a chunk", columns), _codes, columns)
+        equal = workspace().take("lines of codes", _numbers, spread)
+        below = workspace().take("lines below codes", _numbers, spread + columns)
+        table = workspace().take("lines", _table, min(MOST_LINES, 1 + 2 * columns * CHUNK))
+        return codes, equal, below, table
+
+
+def _pairs(size: int) -> NDArray[np.uint64]:
+    return np.empty(size, np.uint64)
+
+
+def _codes(columns: int) -> NDArray[np.int32]:
+    return np.zeros((columns, CHUNK), np.int32)
+
+
+def _numbers(size: int) -> NDArray[np.uint16]:
+    return np.zeros(size, np.uint16)
+
+
+def _table(lines: int) -> NDArray[np.uint64]:
+    """On a cache line's boundary."""
+    raw = np.empty(min(lines, MOST_LINES) * WORDS + 8, np.uint64)
+    start = -raw.ctypes.data % 64 // 8
+    return raw[start : start + min(lines, MOST_LINES) * WORDS].reshape(-1, WORDS)

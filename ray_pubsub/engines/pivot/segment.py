@@ -1,0 +1,189 @@
+"""A block of clauses in pivot lists (kernels/pivot/pivot_lists.py): for clauses with a selective test, and for any that a dense engine
+cannot take. A set is known by its values: as a pivot it has an entry under each of them, as another test a bit for each bucket that one of
+them falls in, and in a batch it is the union of its values' events (engines/pivot/batch_masks.py). The same holds for gaps."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.coding import CodedTests, code_clauses
+from ray_pubsub.columns.coding_state import restored_space, space_state
+from ray_pubsub.columns.decoding import decode_clauses
+from ray_pubsub.columns.event_codes import EventCodes, encode_events
+from ray_pubsub.columns.saved_state import SavedState, State, check, check_within
+from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.engines.contract import Frequency, Hits, PivotCost, Segment
+from ray_pubsub.engines.explain.plan import SegmentPlan
+from ray_pubsub.engines.explain.trace import timed
+from ray_pubsub.engines.pivot.batch_masks import BatchMasks
+from ray_pubsub.engines.pivot.lists import build_lists, coded_of_rows, places, rows_of
+from ray_pubsub.engines.pivot.pivot_cost import cost_of_pivots
+from ray_pubsub.engines.pivot.trace import trace_pivots
+from ray_pubsub.engines.segment_stats import VectorCacheStats
+from ray_pubsub.engines.vector_cache.cache import VectorCache
+from ray_pubsub.kernels.pivot.clause_rows import check_rows
+from ray_pubsub.kernels.pivot.pivot_lists import BUCKETS, PROVEN, SLOTS, PivotLists, match_events
+from ray_pubsub.model.event_batch import EventBatch
+
+__all__ = ["PivotBlock"]
+
+FEWEST_MASKED = 64
+"""Events from which on it is asked whether masks of events pay."""
+
+
+class PivotBlock(Segment):
+    """Immutable. `match` may run in several threads at once: scratch is per thread."""
+
+    engine = "pivot"
+
+    def __init__(self, table: ClauseTable, vocabulary: Vocabulary, frequency: Frequency = None) -> None:
+        """`frequency`: per attribute number, the part of events that carry it; by default all alike."""
+        coded = code_clauses(table, vocabulary, sparseness=4)
+        self._vocabulary = vocabulary
+        self.space = coded.space
+        self._set(*build_lists(coded, table.owners[: table.count], frequency))
+
+    def _set(self, lists: PivotLists, rows: NDArray[np.uint32], owners: NDArray[np.int32]) -> None:
+        self._lists, self._rows = lists, rows
+        self._plain = tuple(lists)
+        by_entry = lists.entries.view(np.int32)[2::4]
+        # With an entry per clause the entries have the owners in this very order.
+        self.owners: NDArray[Any] = by_entry if len(by_entry) == len(rows) else owners
+        self._scratch = threading.local()
+        self._masks: BatchMasks | None = None
+        self._cache = VectorCache(self.nbytes)
+
+    @property
+    def nbytes(self) -> int:
+        arrays: list[Any] = [*self._lists, self._rows, *(getattr(self.space, name) for name in self.space.__slots__)]
+        if self.owners.base is None:
+            arrays.append(self.owners)
+        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+
+    def state(self, slots: NDArray[np.int64] | None = None) -> State:
+        """`slots`: the number that stands for each slot."""
+        lists = self._lists
+        entries = lists.entries
+        if slots is not None:
+            entries = entries.copy()
+            entries[2::4] = slots[entries[2::4]]
+        return {
+            "kind": self.engine,
+            "space": space_state(self.space),
+            "directory": lists.directory,
+            "bucket": lists.bucket,
+            "universal": lists.universal,
+            "entries": entries,
+            "words": lists.words,
+            "clauses": len(self),
+        }
+
+    @classmethod
+    def restored(cls, state: SavedState, vocabulary: Vocabulary, slots: int, frequency: Frequency = None) -> PivotBlock:
+        """`frequency` does not matter: pivots are those that were saved."""
+        self = cls.__new__(cls)
+        self._vocabulary = vocabulary
+        self.space = restored_space(state.state("space"), vocabulary)
+        base, spread = places(self.space.top)
+        entries = state.array("entries", np.uint32, None)
+        count, rest = divmod(len(entries), 4)
+        check(not rest, "a part of an entry")
+        check_within(entries[2::4], 0, slots - 1, "owners")
+        for part in (0, 1):
+            check_within(entries[part::4] >> 16, 0, min(self.space.columns, SLOTS), "slots of columns")
+        bucket = state.array("bucket", np.uint8, spread)
+        check_within(bucket, 0, BUCKETS - 1, "buckets")
+        universal = state.number("universal", 0, count)
+        directory = state.array("directory", np.uint32, 4 * spread)
+        _check_directory(directory, base, universal)
+        words = state.array("words", (np.uint16, np.int32), None)
+        rows = np.empty(state.number("clauses", 0, count), np.uint32)
+        check(check_rows(words, self.space.top, rows), "rows are not of tests")
+        lists = PivotLists(base, bucket, directory, entries, words, universal)
+        place, starts = rows_of(lists, rows), entries[3::4] & (PROVEN - 1)
+        check(not count or (place.max() < len(rows) and (rows[place] == starts).all()), "entries are not of rows")
+        check((np.bincount(place, minlength=len(rows)) > 0).all(), "clauses without entries")
+        owners = np.empty(len(rows), np.int32)
+        owners[place] = entries.view(np.int32)[2::4]
+        self._set(lists, rows, owners)
+        return self
+
+    def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
+        """The clauses as records again, for merging; or the chosen ones."""
+        owners = self.owners if chosen is None else self.owners[chosen]
+        return decode_clauses(self._coded(chosen), owners.astype(np.int64), self._vocabulary)
+
+    def _coded(self, chosen: NDArray[np.int64] | None = None) -> CodedTests:
+        rows = self._rows if chosen is None else self._rows[chosen]
+        return coded_of_rows(self.space, self._lists.words, rows)
+
+    def match(self, events: EventBatch) -> Hits:
+        """Owners of the clauses that hold, per event; an owner with several clauses may come more than once."""
+        codes = encode_events(events, self.space, self._vocabulary)
+        return Hits(*self._cache.match(codes, self._match_codes))
+
+    def _match_codes(self, codes: EventCodes) -> Hits:
+        cells, size = (codes.offsets, codes.column, codes.code), len(codes.offsets) - 1
+        if size >= FEWEST_MASKED and (masks := self._batch_part()).pay(cells):
+            hits = masks.match(cells)
+            if hits is not None:
+                return hits
+        scratch = self._buffers()
+        offsets = np.zeros(size + 1, dtype=np.int64)
+        out = np.empty(max(1024, 64 * size), dtype=np.int64)
+        event = 0
+        while event < size:
+            event, needed = match_events(event, cells, self._plain, scratch, offsets, out)
+            if event < size:
+                out = np.concatenate([out, np.empty(len(out) + needed, dtype=np.int64)])
+        return Hits(offsets, out[: offsets[-1]])
+
+    def explain(self, events: EventBatch) -> SegmentPlan:
+        """How `match` goes about a batch of one event."""
+        hits, seconds = timed(self.match, events)
+        codes = encode_events(events, self.space, self._vocabulary)
+        partitions, traces, verified = trace_pivots(codes, self._coded(), self._lists, self._rows, self._vocabulary)
+        pipelines = tuple(trace.pipeline() for trace in traces)
+        cached = self._cache.holds(codes)
+        return SegmentPlan("pivot", len(self), partitions, pipelines, verified, len(hits.slots), seconds, cached=cached)
+
+    def _vectors(self) -> VectorCacheStats:
+        return self._cache.stats()
+
+    def pivot_cost(self, frequency: NDArray[np.float64]) -> PivotCost:
+        return cost_of_pivots(self._lists, self._rows, self.space, frequency)
+
+    def _batch_part(self) -> BatchMasks:
+        """Made when first needed; if two threads make it, either will do."""
+        if self._masks is None:
+            self._masks = BatchMasks(self._lists, self.owners, self.space.top)
+        return self._masks
+
+    def _buffers(self) -> tuple[NDArray[Any], ...]:
+        """Scratch, as the kernel takes it."""
+        buffers: tuple[NDArray[Any], ...] | None = getattr(self._scratch, "buffers", None)
+        if buffers is None:
+            columns = self.space.columns
+            signature = np.zeros(min(columns, SLOTS) + 1, dtype=np.uint16)
+            signature[0] = 0xFFFF
+            room = len(self._lists.entries) // 4 + 1
+            buffers = (signature, np.zeros(columns, dtype=np.int32), np.empty(room, dtype=np.int64))
+            self._scratch.buffers = buffers
+        return buffers
+
+
+def _check_directory(directory: NDArray[np.uint32], base: NDArray[np.int64], universal: int) -> None:
+    """Runs of different columns have no clause in common: an event meets none twice, so there is room for all it meets."""
+    if not len(directory):
+        return
+    equal, behind, first, last = directory.reshape(-1, 4).T
+    check(equal[0] == 0 and (equal[1:] == behind[:-1]).all() and (equal <= behind).all(), "runs by value overlap")
+    check((first[1:] >= first[:-1]).all() and (last[1:] >= last[:-1]).all(), "range runs do not ascend")
+    ends = np.append(base[1:] - 1, len(last) - 1)
+    check(behind[-1] <= first[0] and (last[ends[:-1]] <= first[base[1:]]).all(), "range runs overlap")
+    check(last[-1] <= universal, "runs go beyond the last pivot")

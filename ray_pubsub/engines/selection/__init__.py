@@ -1,0 +1,1 @@
+"""Which engine a set of clauses gets: statistics of the clauses, constants of the machine, a cost model."""

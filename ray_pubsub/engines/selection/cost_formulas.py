@@ -1,0 +1,130 @@
+"""What an event costs in each engine: the formulas by which `auto` compares them.
+
+Nanoseconds an event, with n clauses, w = n / 64 words of bits, b blocks of 65,536, c columns, and from
+engines/selection/clause_statistics.py: e columns an event carries, t tests a clause, pass[i] the share of the clauses that column i does
+not exclude, p the same in ascending order, m the share that matches, s the share that does by the hulls of its sets. Names in `code` are
+constants of engines/selection/machine.py. The numbers before them say how many such steps an engine's kernel takes; they were fitted to
+the kernels once and hold on every machine.
+
+    pivot     e `visit` + 2 n run `entry` + 3 n checked (1 + t / 5) `check` + 7 n m `entry`
+              An event looks up its values, passes the runs they lead to, and compares the clauses whose other tests may hold.
+              In a batch, if that is less: n (8 + 1.2 r) `check` / batch, with r numbers a row (kernels/pivot/batch_masks.py): twice
+              what was measured on W4, so that a near tie with bitmaps goes to the bitmaps.
+    dense     one event: (5 + 3 b) c `visit` + 16 b c `word` + w live (`visit` / 2 + 2 c `word`) + n s (2.5 + c / 13) `check`
+              in a batch: n c `word` / 78 + c `visit` + n s (2.7 + c / 25) `check`
+              live = (mean p)^(log2(w) / 2) + 64 s, at most 1: clustering halves the clauses log2(w) times, by lows and by highs.
+    rein      n sum(1 - pass) `mark` + 3 w `word` + b (2 e + 0.02 c) `visit` + out
+              Every test that fails is one mark.
+    dexin     6 c' `visit` + the least over k of: k step + n p[1] … p[k] (1.2 + t / 40) `check` + out, with
+              step = w `word` + 2 w `mark` + 2 b `visit`, and nothing to check when k is all columns
+    gem       c `count` + the same with step = 3 w `word` + 2 w `mark` + 4 b `visit`, for the clauses whose lead the event carries, and
+              1.75 out
+              c' of the columns are tested by one clause in 64; only those can be steps.
+    opindex   3 n counted `count` + e `visit` + e² min(1, n / c) (`count` + `visit` / 10) + n led `word` / 2 + out
+    out       7 n s `entry`: matches taken from bit sets or lists
+
+Engines that index one interval a test compare sets and gaps afterwards, at 2 `check` for each survivor with any. A single event pays for
+the call of the segment too; in a batch it pays its share of that.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ray_pubsub.engines.engine_entry import Estimate
+from ray_pubsub.engines.selection.clause_statistics import ClauseStatistics
+from ray_pubsub.engines.selection.machine import MachineConstants
+
+__all__ = ["MOST_DENSE_COLUMNS", "dense", "dexin", "gem", "opindex", "pivot", "rein"]
+
+BATCH = 256
+BLOCK = 65_536
+WORD = 64
+THICK = 64
+MOST_DENSE_COLUMNS = 63
+"""More do not fit the transposed masks, and bitmaps would take more memory than the clauses."""
+
+
+def pivot(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
+    check = 3 * machine.check * (1 + given.tests / 5)
+    met = 2 * given.run * machine.entry + given.checked * check + 7 * given.matched * machine.entry
+    alone = given.cells * machine.visit + given.clauses * met
+    matches = 7 * given.clauses * given.matched * machine.entry
+    masks = given.clauses * (8 + 1.2 * given.numbers) * machine.check / BATCH + given.columns * machine.visit + matches
+    return _with_call(1.0, machine, alone, min(alone, masks))
+
+
+def dense(given: ClauseStatistics, machine: MachineConstants) -> Estimate | None:
+    words, columns = given.clauses / WORD, given.columns
+    if not 0 < columns <= MOST_DENSE_COLUMNS:
+        return None
+    mean = float(np.exp(np.log(np.maximum(given.passing, 1e-9)).mean()))
+    live: float = min(1.0, mean ** (math.log2(max(2.0, words)) / 2) + WORD * given.survivors)
+    blocks = _blocks(given)
+    outer = columns * ((5 + 3 * blocks) * machine.visit + 16 * blocks * machine.word)
+    lines = words * live * (0.5 * machine.visit + 2 * columns * machine.word)
+    matches = given.clauses * given.survivors * machine.check
+    alone = outer + lines + matches * (2.5 + columns / 13)
+    masks = given.clauses * columns * machine.word / 78
+    in_batch = masks + columns * machine.visit + matches * (2.7 + columns / 25)
+    gaps = _gaps(given, machine)
+    return _with_call(1.2, machine, alone + gaps, in_batch + gaps)
+
+
+def rein(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
+    marks = given.clauses * float((1 - given.passing).sum()) * machine.mark
+    lists = _blocks(given) * (2 * given.cells + 0.02 * given.columns) * machine.visit
+    work = marks + 3 * given.clauses / WORD * machine.word + lists + _out(given, machine)
+    return _with_call(1.8, machine, work + _gaps(given, machine))
+
+
+def dexin(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
+    step = given.clauses / WORD * (machine.word + 2 * machine.mark) + 2 * _blocks(given) * machine.visit
+    work = _pipeline(given, machine, given.clauses, step) + _out(given, machine)
+    return _with_call(18.0, machine, work + _gaps(given, machine))  # it plans with numpy
+
+
+def gem(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
+    step = given.clauses / WORD * (3 * machine.word + 2 * machine.mark) + 4 * _blocks(given) * machine.visit
+    steps = _pipeline(given, machine, given.led * given.clauses, step)
+    work = given.columns * machine.count + steps + 1.75 * _out(given, machine)
+    return _with_call(2.5, machine, work + _gaps(given, machine))
+
+
+def opindex(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
+    counted = 3 * given.clauses * given.counted * machine.count
+    partitions = given.cells * min(1.0, given.clauses / max(1, given.columns))
+    signatures = given.cells * (machine.visit + partitions * (machine.count + machine.visit / 10))
+    work = counted + signatures + given.clauses * given.led * machine.word / 2 + _out(given, machine)
+    return _with_call(1.5, machine, work + _gaps(given, machine))
+
+
+def _pipeline(given: ClauseStatistics, machine: MachineConstants, clauses: float, step: float) -> float:
+    """Columns one after the other, the most selective first, for as long as that is cheaper than checking what is left."""
+    thick = given.shares * THICK >= 1
+    left = clauses * np.concatenate([[1.0], np.cumprod(np.sort(given.passing[thick]))])
+    if thick.all():
+        left[-1] = 0.0
+    check = machine.check * (1.2 + given.tests / 40)
+    plan = 6 * int(thick.sum()) * machine.visit
+    return plan + float((np.arange(len(left)) * step + left * check).min())
+
+
+def _out(given: ClauseStatistics, machine: MachineConstants) -> float:
+    return 7 * given.clauses * given.survivors * machine.entry
+
+
+def _gaps(given: ClauseStatistics, machine: MachineConstants) -> float:
+    return 2 * given.clauses * given.holed * machine.check
+
+
+def _with_call(calls: float, machine: MachineConstants, alone: float, in_batch: float | None = None) -> Estimate:
+    """`calls`: the time of asking a segment, in the machine's `call`."""
+    call = calls * machine.call
+    return Estimate(call + alone, call / BATCH + (alone if in_batch is None else in_batch))
+
+
+def _blocks(given: ClauseStatistics) -> int:
+    return max(1, -(-given.clauses // BLOCK))

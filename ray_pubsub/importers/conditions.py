@@ -1,0 +1,83 @@
+"""Conditions of other systems, in which everything is true or false, written in our language, in which it may be unknown.
+
+There a test of an absent field is false and its negation true; here both are unknown. So every test says in which cases it holds and in
+which it fails, and a negation is pushed down to the tests. What is written is true exactly when the condition is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+__all__ = ["FALSE", "TRUE", "AllOf", "AnyOf", "Condition", "Test", "all_of", "any_of", "at_least", "negated", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One test: texts of which one is true if it holds, and texts of which one is true if it does not."""
+
+    holds: tuple[str, ...]
+    fails: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    parts: tuple[Condition, ...]
+
+
+Condition = Test | AllOf | AnyOf
+TRUE, FALSE = Test(("true",), ("false",)), Test(("false",), ("true",))
+
+
+def all_of(parts: Iterable[Condition]) -> Condition:
+    """True if all are; of none, true."""
+    found = tuple(parts)
+    return TRUE if not found else (found[0] if len(found) == 1 else AllOf(found))
+
+
+def any_of(parts: Iterable[Condition]) -> Condition:
+    """True if one is; of none, false."""
+    found = tuple(parts)
+    return FALSE if not found else (found[0] if len(found) == 1 else AnyOf(found))
+
+
+def at_least(count: int, parts: Sequence[Condition]) -> Condition:
+    """True if `count` of them are."""
+    if count <= 0:
+        return TRUE
+    if count > len(parts):
+        return FALSE
+    if count in (1, len(parts)):
+        return any_of(parts) if count == 1 else all_of(parts)
+    total = " + ".join(f"case when {write(part)} then 1 else 0 end" for part in parts)
+    return Test((f"{total} >= {count}",), (f"{total} < {count}",))
+
+
+def negated(condition: Condition) -> Condition:
+    """True if the condition is false."""
+    match condition:
+        case Test(holds, fails):
+            return Test(fails, holds)
+        case AllOf(parts):
+            return AnyOf(tuple(map(negated, parts)))
+        case AnyOf(parts):
+            return AllOf(tuple(map(negated, parts)))
+
+
+def write(condition: Condition) -> str:
+    """In our language."""
+    return _write(condition, inside_and=False)
+
+
+def _write(condition: Condition, inside_and: bool) -> str:
+    if isinstance(condition, AllOf):
+        return " and ".join(_write(part, inside_and=True) for part in condition.parts)
+    alternatives = condition.parts if isinstance(condition, AnyOf) else condition.holds
+    texts = [each if isinstance(each, str) else _write(each, inside_and=False) for each in alternatives]
+    text = " or ".join(texts)
+    return f"({text})" if inside_and and len(texts) > 1 else text

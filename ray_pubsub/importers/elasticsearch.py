@@ -1,0 +1,245 @@
+"""Queries of Elasticsearch's percolator: the query language of bool, term, range and their like, without analysed text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ray_pubsub.errors import RuleFormatError
+from ray_pubsub.importers.conditions import FALSE, TRUE, Condition, Test, all_of, at_least, negated, write
+from ray_pubsub.importers.field import Field, Written, constant, literal_pattern
+from ray_pubsub.importers.report import ImportedRule, ImportReport, import_rules, numbered
+from ray_pubsub.language.words import write_name
+
+__all__ = ["from_elasticsearch"]
+
+FORMAT = "Elasticsearch"
+BOUNDS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+IGNORED = {"boost", "_name"}
+"""What changes scores, and not what matches."""
+NOW = re.compile(r"now(?:([+-])(\d+)([smhHdw]))?")
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "H": "hours", "d": "days", "w": "weeks"}
+LUCENE_ONLY = re.compile(r"(?<!\\)[~&<>@#\"]")
+"""Operators of Lucene's regular expressions that others do not have."""
+
+
+def from_elasticsearch(queries: Any, *, timestamps: Collection[str] = (), lists: bool = False) -> ImportReport:
+    """Reads queries: a dict of ids and queries, or a list of queries, each a dict or JSON, with or without "query" around it.
+
+    >>> query = {"bool": {"filter": [{"term": {"brand": "acme"}}, {"range": {"price": {"lt": 9}}}]}}
+    >>> from_elasticsearch({"q1": query}).rules[0].expression
+    "brand = 'acme' and price < 9"
+
+    Understands bool with minimum_should_match, term, terms, range, exists, prefix, wildcard, regexp, nested, constant_score, match_all and
+    match_none, on fields that are not analysed. `timestamps`: fields that hold points in time, which are compared as such; there "now-1h"
+    may stand. `lists`: fields may have several values, of which one must match; patterns on such fields are rejected."""
+    reader = _Reader(frozenset(timestamps), lists)
+
+    def translate(id: Any, query: Any) -> ImportedRule:
+        if isinstance(query, str | bytes):
+            try:
+                query = json.loads(query)
+            except (ValueError, RecursionError) as error:
+                raise RuleFormatError(FORMAT, f"this is not JSON: {error}") from None
+        if isinstance(query, Mapping) and "query" in query:
+            query = query["query"]
+        return ImportedRule(id, write(reader.query(query)))
+
+    return import_rules(numbered(queries, FORMAT), translate)
+
+
+def _single(query: Any) -> tuple[str, Any]:
+    if not isinstance(query, Mapping) or len(query) != 1:
+        raise RuleFormatError(FORMAT, f"a query is an object with one name, not {query!r}")
+    ((name, body),) = query.items()
+    return name, body
+
+
+class _Reader:
+    def __init__(self, timestamps: frozenset[str], lists: bool, prefix: str = "") -> None:
+        self._timestamps, self._lists, self._prefix = timestamps, lists, prefix
+        """`prefix`: of the nested objects whose fields are read; their conditions name fields within them."""
+
+    def query(self, query: Any) -> Condition:
+        name, body = _single(query)
+        if name not in QUERIES:
+            analysed = name.startswith(("match", "multi_match", "query_string", "simple_query", "intervals"))
+            why = "searches analysed text" if analysed else "is not known"
+            raise RuleFormatError(FORMAT, f"the query {name!r} {why}; it cannot be expressed")
+        return QUERIES[name](self, body)
+
+    def _match_all(self, body: Any) -> Condition:
+        return TRUE
+
+    def _match_none(self, body: Any) -> Condition:
+        return FALSE
+
+    def _constant_score(self, body: Any) -> Condition:
+        if not isinstance(body, Mapping) or "filter" not in body:
+            raise RuleFormatError(FORMAT, "constant_score has a filter")
+        return self.query(body["filter"])
+
+    def _bool(self, body: Any) -> Condition:
+        if not isinstance(body, Mapping):
+            raise RuleFormatError(FORMAT, f"bool has clauses, not {body!r}")
+        unknown = set(body) - {"must", "filter", "should", "must_not", "minimum_should_match"} - IGNORED
+        if unknown:
+            raise RuleFormatError(FORMAT, f"bool has no {', '.join(sorted(unknown))}")
+        clauses = {name: self._clauses(body.get(name)) for name in ("must", "filter", "should", "must_not")}
+        needed = clauses["must"] + clauses["filter"]
+        parts = [*needed, *map(negated, clauses["must_not"])]
+        should = clauses["should"]
+        if should:
+            default = 0 if needed else 1
+            parts.append(at_least(_minimum(body.get("minimum_should_match", default), len(should)), should))
+        return all_of(part for part in parts if part != TRUE)
+
+    def _clauses(self, given: Any) -> list[Condition]:
+        if given is None:
+            return []
+        return [self.query(each) for each in (given if isinstance(given, list) else [given])]
+
+    def _term(self, body: Any) -> Condition:
+        name, given = self._named(body)
+        value, fold = self._value(given)
+        field = self._field(name)
+        if fold:
+            return field.among_folded([_text("term", name, value)])
+        return self._equal(field, name, [value])
+
+    def _terms(self, body: Any) -> Condition:
+        name, given = self._named(body)
+        if not isinstance(given, list):
+            raise RuleFormatError(FORMAT, f"terms of {name} are a list; a lookup in another index cannot be expressed")
+        return self._equal(self._field(name), name, given)
+
+    def _equal(self, field: Field, name: str, values: list[Any]) -> Condition:
+        if name in self._timestamps:
+            moments = [self._moment(name, value).text for value in values]
+            listed, subject = ", ".join(moments), field.text
+            return Test((f"{subject} in ({listed})",), (f"{subject} is null", f"{subject} not in ({listed})"))
+        return field.among(values)
+
+    def _range(self, body: Any) -> Condition:
+        name, given = self._named(body)
+        if not isinstance(given, Mapping):
+            raise RuleFormatError(FORMAT, f"range of {name} has bounds, not {given!r}")
+        unknown = set(given) - set(BOUNDS) - IGNORED
+        if unknown:
+            raise RuleFormatError(FORMAT, f"range of {name}: {', '.join(sorted(unknown))} cannot be expressed")
+        bounds = [(BOUNDS[each], given[each]) for each in given if each in BOUNDS and given[each] is not None]
+        if self._lists and len(bounds) > 1:
+            raise RuleFormatError(FORMAT, f"range of {name}: two bounds for one element of a list cannot be expressed")
+        field = self._field(name)
+        parts = []
+        for operator, value in bounds:
+            constant(value, FORMAT)
+            parts.append(field.compared(operator, self._moment(name, value) if name in self._timestamps else value))
+        return all_of(parts) if parts else field.present()
+
+    def _moment(self, name: str, value: Any) -> Written:
+        """A date as it is written in JSON, or date math."""
+        text = _text("a date", name, value)
+        found = NOW.fullmatch(text)
+        if found is None and text.startswith("now"):
+            raise RuleFormatError(FORMAT, f"{name}: the date {text!r} cannot be expressed; now-1h can")
+        if found is None:
+            return Written(f"timestamp {constant(text.replace('T', ' ').removesuffix('Z'), FORMAT)}")
+        sign, number, unit = found.groups()
+        return Written("now()" if sign is None else f"now() {sign} interval '{number} {UNITS[unit]}'")
+
+    def _exists(self, body: Any) -> Condition:
+        if not isinstance(body, Mapping) or not isinstance(body.get("field"), str):
+            raise RuleFormatError(FORMAT, f"exists names a field, not {body!r}")
+        return self._field(body["field"]).present()
+
+    def _starting(self, body: Any) -> Condition:
+        name, given = self._named(body)
+        value, fold = self._value(given)
+        return self._field(name).like(literal_pattern(_text("prefix", name, value)) + "%", fold=fold)
+
+    def _wildcard(self, body: Any) -> Condition:
+        name, given = self._named(body)
+        value, fold = self._value(given, "wildcard")
+        pattern = re.sub(r"\\(.)|(\*)|(\?)|(.)", _wildcard_part, _text("wildcard", name, value), flags=re.DOTALL)
+        return self._field(name).like(pattern, fold=fold)
+
+    def _regexp(self, body: Any) -> Condition:
+        name, given = self._named(body)
+        value, fold = self._value(given)
+        pattern = _text("regexp", name, value)
+        if LUCENE_ONLY.search(pattern):
+            raise RuleFormatError(FORMAT, f"regexp of {name}: {pattern!r} has operators that only Lucene knows")
+        return self._field(name).matching(f"(?{'i' if fold else ''}s)^(?:{pattern})$")
+
+    def _nested(self, body: Any) -> Condition:
+        if not isinstance(body, Mapping) or not isinstance(body.get("path"), str) or "query" not in body:
+            raise RuleFormatError(FORMAT, "nested has a path and a query")
+        path = body["path"]
+        if not path.startswith(self._prefix):
+            raise RuleFormatError(FORMAT, f"nested: the path {path!r} is not within {self._prefix!r}")
+        inner = _Reader(self._timestamps, self._lists, f"{path}.").query(body["query"])
+        subject = write_name(path.removeprefix(self._prefix))
+        holds = f"exists({subject}, {write(inner)})"
+        return Test((holds,), (f"{subject} is null", f"not {holds}"))
+
+    def _field(self, name: str) -> Field:
+        if not name.startswith(self._prefix):
+            raise RuleFormatError(FORMAT, f"the field {name!r} is not within the nested {self._prefix.rstrip('.')!r}")
+        return Field(name.removeprefix(self._prefix), FORMAT, lists=self._lists)
+
+    def _named(self, body: Any) -> tuple[str, Any]:
+        """The field and what is said of it."""
+        if not isinstance(body, Mapping):
+            raise RuleFormatError(FORMAT, f"a query names a field, not {body!r}")
+        return _single({name: given for name, given in body.items() if name not in IGNORED})
+
+    def _value(self, given: Any, other: str = "value") -> tuple[Any, bool]:
+        """A value, bare or in an object beside its options, and whether case is ignored."""
+        if not isinstance(given, Mapping):
+            return given, False
+        known = {"value", other, "case_insensitive", "rewrite", "flags"} | IGNORED
+        if set(given) - known or given.get("flags", "NONE") not in ("NONE", "ALL"):
+            raise RuleFormatError(FORMAT, f"options that cannot be expressed: {dict(given)!r}")
+        return given.get("value", given.get(other)), bool(given.get("case_insensitive", False))
+
+
+QUERIES = {
+    "bool": _Reader._bool,
+    "term": _Reader._term,
+    "terms": _Reader._terms,
+    "range": _Reader._range,
+    "exists": _Reader._exists,
+    "prefix": _Reader._starting,
+    "wildcard": _Reader._wildcard,
+    "regexp": _Reader._regexp,
+    "nested": _Reader._nested,
+    "constant_score": _Reader._constant_score,
+    "match_all": _Reader._match_all,
+    "match_none": _Reader._match_none,
+}
+
+
+def _text(what: str, name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise RuleFormatError(FORMAT, f"{what} of {name} is a text, not {value!r}")
+    return value
+
+
+def _wildcard_part(found: re.Match[str]) -> str:
+    escaped, star, question, other = found.groups()
+    return "%" if star else "_" if question else literal_pattern(escaped or other)
+
+
+def _minimum(given: Any, count: int) -> int:
+    """3, -1 (all but one), "75%", "-25%"."""
+    text = str(given)
+    if re.fullmatch(r"-?\d+", text):
+        number = int(text)
+        return number if number >= 0 else max(0, count + number)
+    if re.fullmatch(r"-?\d+%", text):
+        share = int(text[:-1]) * count
+        return share // 100 if share >= 0 else count - (-share // 100)
+    raise RuleFormatError(FORMAT, f"minimum_should_match {given!r} cannot be expressed")

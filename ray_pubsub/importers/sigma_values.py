@@ -1,0 +1,162 @@
+"""Values of Sigma's detections and their modifiers: what `CommandLine|contains|all: [...]` asks of a field."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from ray_pubsub.errors import RuleFormatError
+from ray_pubsub.importers.conditions import Condition, Test, all_of, any_of, negated
+from ray_pubsub.importers.field import Field, literal_pattern
+from ray_pubsub.language.words import write_name
+
+__all__ = ["FORMAT", "field_test", "text_test"]
+
+FORMAT = "Sigma"
+BOUNDS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+ENCODINGS = {"wide": "utf-16-le", "utf16le": "utf-16-le", "utf16be": "utf-16-be", "utf16": "utf-16"}
+PLACES = {"contains", "startswith", "endswith"}
+FLAGS = {"i": "i", "ignorecase": "i", "m": "m", "multiline": "m", "s": "s", "dotall": "s"}
+KNOWN = {
+    *{"all", "cased", "re", "cidr", "exists", "windash", "base64", "base64offset", "fieldref", "neq"},
+    *PLACES, *ENCODINGS, *BOUNDS, *FLAGS,
+}  # fmt: skip
+DASHES = ("-", "/", "\u2013", "\u2014", "\u2015")
+DASH = re.compile(r"\B[-/]\b")
+MOST_DASHES = 3
+"""In one value; each has five forms, and they are multiplied out."""
+PART = re.compile(r"\\([*?\\])|(\*)|(\?)|(.)", re.DOTALL)
+
+
+def field_test(name: str, modifiers: Sequence[str], given: Any) -> Condition:
+    """What a field with modifiers and its value or values asks."""
+    unknown = [modifier for modifier in modifiers if modifier not in KNOWN]
+    if unknown:
+        raise RuleFormatError(FORMAT, f"the modifier {unknown[0]!r} of {name} cannot be expressed")
+    field, has = Field(name, FORMAT), set(modifiers)
+    values = given if isinstance(given, list) else [given]
+    if not values:
+        raise RuleFormatError(FORMAT, f"{name} has no values")
+    if "exists" in has:
+        if not isinstance(given, bool):
+            raise RuleFormatError(FORMAT, f"{name}|exists is true or false, not {given!r}")
+        return field.present() if given else negated(field.present())
+    if "cidr" in has and "all" not in has:
+        return field.in_network(values)
+    tests = [_value_test(field, has, value) for value in values]
+    if has <= {"cased"} and not any(_has_wildcards(value) for value in values):
+        tests = [_equal(field, values, "cased" in has)]
+    found = all_of(tests) if "all" in has else any_of(tests)
+    return negated(found) if "neq" in has else found
+
+
+def text_test(field: Field, text: Any) -> Condition:
+    """A keyword: a text anywhere in a field."""
+    return field.like("%" + "".join(_pattern(str(text))) + "%", fold=True)
+
+
+def _value_test(field: Field, has: set[str], value: Any) -> Condition:
+    bound = next((BOUNDS[each] for each in has if each in BOUNDS), None)
+    if bound is not None:
+        if type(value) not in (int, float):
+            raise RuleFormatError(FORMAT, f"{field.name}: {bound} compares numbers, not {value!r}")
+        return field.compared(bound, value)
+    if "re" in has:
+        if not isinstance(value, str):
+            raise RuleFormatError(FORMAT, f"{field.name}|re is a text, not {value!r}")
+        flags = "".join(sorted({FLAGS[each] for each in has if each in FLAGS}))
+        return field.matching(f"(?{flags}){value}" if flags else value)
+    if "cidr" in has:
+        return field.in_network([value])
+    if "fieldref" in has:
+        if not isinstance(value, str) or has & PLACES:
+            raise RuleFormatError(
+                FORMAT, f"{field.name}|fieldref names a field, and takes no {', '.join(has & PLACES)}"
+            )
+        return _same(field.text, write_name(value), cased="cased" in has)
+    if value is None:
+        return negated(field.present())
+    if not isinstance(value, str) and not has & (PLACES | {"base64", "base64offset", *ENCODINGS}):
+        return _equal(field, [value], cased=True)
+    texts = _encoded(field, has, value) if has & {"base64", "base64offset", *ENCODINGS} else [str(value)]
+    forms = [form for text in texts for form in (_windash(field, text) if "windash" in has else [text])]
+    before = "%" if has & {"contains", "endswith", "base64offset"} else ""
+    after = "%" if has & {"contains", "startswith", "base64offset"} else ""
+    return any_of(_text(field, form, before, after, "cased" in has) for form in forms)
+
+
+def _text(field: Field, text: str, before: str, after: str, cased: bool) -> Condition:
+    if not before and not after and not _has_wildcards(text):
+        return _equal(field, [text], cased)
+    return field.like(before + "".join(_pattern(text)) + after, fold=not cased)
+
+
+def _equal(field: Field, values: Sequence[Any], cased: bool) -> Condition:
+    """One of some values without wildcards. A number matches however it is written: logs have 4688 as well as "4688"."""
+    parts: list[Condition] = []
+    texts = [_literal(value) for value in values if isinstance(value, str)]
+    others = [value for value in values if value is not None and not isinstance(value, str)]
+    if texts:
+        parts.append(field.among(texts) if cased else field.among_folded(texts))
+    if others:
+        parts.append(field.among([*others, *(_written(value) for value in others)]))
+    if None in values:
+        parts.append(negated(field.present()))
+    return any_of(parts)
+
+
+def _written(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _same(one: str, other: str, *, cased: bool) -> Condition:
+    one, other = (one, other) if cased else (f"lower({one})", f"lower({other})")
+    return Test((f"{one} = {other}",), (f"{one} is null", f"{other} is null", f"{one} != {other}"))
+
+
+def _has_wildcards(value: Any) -> bool:
+    return isinstance(value, str) and any(star or question for _, star, question, _ in PART.findall(value))
+
+
+def _literal(text: str) -> str:
+    """Without the backslashes that stand before *, ? and \\."""
+    return "".join(escaped or other for escaped, _, _, other in PART.findall(text))
+
+
+def _pattern(text: str) -> Iterator[str]:
+    """As a `like` pattern."""
+    for escaped, star, question, other in PART.findall(text):
+        yield "%" if star else "_" if question else literal_pattern(escaped or other)
+
+
+def _windash(field: Field, text: str) -> list[str]:
+    """With each of the characters that Windows takes for the dash before an option."""
+    pieces = DASH.split(text)
+    if len(pieces) - 1 > MOST_DASHES:
+        raise RuleFormatError(FORMAT, f"{field.name}|windash: more than {MOST_DASHES} dashes in {text!r}")
+    return [
+        "".join(piece + dash for piece, dash in zip(pieces, (*dashes, ""), strict=True))
+        for dashes in product(DASHES, repeat=len(pieces) - 1)
+    ]
+
+
+def _encoded(field: Field, has: set[str], value: Any) -> list[str]:
+    text = str(value)
+    if _has_wildcards(text):
+        raise RuleFormatError(FORMAT, f"{field.name}: wildcards in {text!r} cannot be encoded")
+    encoding = next((ENCODINGS[each] for each in has if each in ENCODINGS), "utf-8")
+    content = _literal(text).encode(encoding)
+    if "base64offset" in has:
+        # Wherever the content begins in what was encoded, without the characters that its neighbours have a part in.
+        return [
+            base64.b64encode(b" " * offset + content)[
+                (0, 2, 3)[offset] : (None, -3, -2)[(len(content) + offset) % 3]
+            ].decode()
+            for offset in range(3)
+        ]
+    if "base64" in has:
+        return [base64.b64encode(content).decode()]
+    return [content.decode("latin-1")]

@@ -1,0 +1,1 @@
+"""Bulk input: subscriptions as tables of intervals, in columns throughout."""

@@ -1,0 +1,160 @@
+"""Many subscriptions given as texts, compiled to clauses before any lock is taken: an index only has to number their names and put the
+clauses in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.columns.clause_compiler import Compiler
+from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.decoding import move_table
+from ray_pubsub.columns.texts.text_compiler import compile_texts, kernels_are_loaded
+from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.engines.contract import Source
+from ray_pubsub.errors import RayPubSubError, Rejection
+from ray_pubsub.index.storage.saved_texts import SavedText
+from ray_pubsub.kernels.index.hits import MULTIPLE, RESIDUAL
+from ray_pubsub.language.shapes import ShapeCache
+from ray_pubsub.language.terms import attributes_of
+from ray_pubsub.model.arguments import are_ids, check_id
+from ray_pubsub.settings import Limits
+
+__all__ = ["TextBatch", "are_worth_compiling", "is_long"]
+
+TEXTS_FOR_KERNELS, TEXTS_TO_LOAD_KERNELS = 16, 1000
+"""From how many texts on the kernels compile them together; in a process that has not loaded those yet, it takes more to pay for that."""
+LONG_TEXT = 4000
+"""Characters of a text that is compiled by kernels even if it comes alone: in Python it would take milliseconds, under the index's lock."""
+
+LONG_TEXTS = 50_000
+"""Characters of some texts that are compiled by kernels however few they are."""
+
+
+def are_worth_compiling(texts: Sequence[str]) -> bool:
+    """Whether these are many enough, or long enough, to be compiled together."""
+    if len(texts) >= (TEXTS_FOR_KERNELS if kernels_are_loaded() else TEXTS_TO_LOAD_KERNELS):
+        return True
+    return any(map(is_long, texts)) or sum(len(text) for text in texts if isinstance(text, str)) > LONG_TEXTS
+
+
+def is_long(text: object) -> bool:
+    """Whether a text is compiled by kernels even if it comes alone."""
+    return isinstance(text, str) and len(text) > LONG_TEXT
+
+
+class TextBatch(Sequence[Source]):
+    """The sources of subscriptions, one per text, and the clauses of all of them."""
+
+    def __init__(self, texts: Sequence[str], shapes: ShapeCache, limits: Limits) -> None:
+        compiled = compile_texts(texts, limits)
+        self._vocabulary, self._table = compiled.vocabulary, compiled.table
+        self._flags = np.where(compiled.repeated, MULTIPLE, 0).astype(np.uint8)
+        self._flags[compiled.weakened] |= RESIDUAL
+        self._errors: dict[int, RayPubSubError] = {}
+        self._sources: list[Source] = [SavedText(text, shapes.parse) for text in texts]
+        self._slots = np.arange(len(texts))
+        """Text → slot, -1 for one that is not added."""
+        if len(compiled.left):
+            self._add_left(compiled.left, texts, shapes, limits)
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    @overload
+    def __getitem__(self, place: int) -> Source: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Source]: ...
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._sources[place]
+
+    @classmethod
+    def of_one(cls, text: str, shapes: ShapeCache, limits: Limits) -> TextBatch:
+        """One long text. Raises an ExpressionError."""
+        batch = cls([text], shapes, limits)
+        for error in batch._errors.values():
+            raise error
+        return batch
+
+    def refuse(self, rejections: Iterable[Rejection]) -> None:
+        """Texts that are not added, whatever they are, unless they are no expressions: then that is the reason."""
+        for rejection in rejections:
+            self._errors.setdefault(rejection.position, rejection.error)
+
+    def accept(self, ids: Sequence[Any]) -> tuple[Sequence[Any], list[Rejection]]:
+        """Keeps only the texts that are expressions and whose ids are ids: those ids, and why the others are refused."""
+        if not are_ids(ids):
+            for place, identity in enumerate(ids):
+                try:
+                    check_id(identity)
+                except RayPubSubError as error:
+                    self._errors[place] = error
+        if not self._errors:
+            return ids, []
+        good = [place for place in range(len(ids)) if place not in self._errors]
+        self._sources = [self._sources[place] for place in good]
+        slots = np.full(len(self._slots), -1)
+        slots[good] = np.arange(len(good))
+        self._slots = slots
+        refused = [Rejection(place, ids[place], error) for place, error in sorted(self._errors.items())]
+        return [ids[place] for place in good], refused
+
+    def number(self, first_slot: int, added: NDArray[np.int64]) -> None:
+        """Text i of those accepted has the slot first_slot + i if that is among `added`, else another one took its place."""
+        slots = self._slots + first_slot
+        slots[self._slots < 0] = -1
+        if len(added) < len(self._sources):
+            slots[~np.isin(slots, added)] = -1
+            self._sources = [self._sources[slot - first_slot] for slot in added.tolist()]
+        self._slots = slots
+
+    def clauses(self, vocabulary: Vocabulary) -> ClauseTable:
+        """The clauses of the slots that are added, in another vocabulary."""
+        table = self._table
+        kept = self._slots[table.owners[: table.count]] >= 0
+        if not kept.all():
+            table = table.take(np.flatnonzero(kept))
+        return move_table(table, self._slots, self._vocabulary, vocabulary)
+
+    def flagged(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """Slots that are to be marked, and how."""
+        places = np.flatnonzero((self._flags > 0) & (self._slots >= 0))
+        return self._slots[places], self._flags[places]
+
+    def residual(self) -> Iterator[tuple[int, Source]]:
+        """Slots whose clauses only find candidates, with the sources that decide."""
+        places = np.flatnonzero((self._flags & RESIDUAL > 0) & (self._slots >= 0))
+        order = {slot: number for number, slot in enumerate(np.sort(self._slots[self._slots >= 0]).tolist())}
+        for slot in self._slots[places].tolist():
+            yield slot, self._sources[order[slot]]
+
+    @property
+    def attributes(self) -> list[str]:
+        """What the texts name."""
+        return self._vocabulary.attributes.texts
+
+    def _add_left(self, left: NDArray[np.int64], texts: Sequence[str], shapes: ShapeCache, limits: Limits) -> None:
+        """What the kernels did not read is compiled one by one."""
+        compiler = Compiler(self._vocabulary, limits)
+        compiler.resume_table(self._table)
+        for place in left.tolist():
+            try:
+                expression = shapes.parse(texts[place])
+            except RayPubSubError as error:
+                self._errors[place] = error
+                continue
+            self._sources[place] = expression
+            compiled = compiler.compile(expression)
+            repeats = len(compiled.clauses) > 1 and not compiled.conjunctive
+            self._flags[place] = (MULTIPLE if repeats else 0) | (RESIDUAL if compiled.residual else 0)
+            for records in compiled.clauses:
+                self._table.append(place, records)
+            if compiled.residual:
+                self._vocabulary.attributes.numbers(sorted(attributes_of(expression.tree)))
+        # In the order of their slots again.
+        self._table = self._table.take(np.argsort(self._table.owners[: self._table.count], kind="stable"))

@@ -1,0 +1,78 @@
+"""What the slots that an engine found become: a MatchBatch; or, for passing on, the matches with each matched subscription named once: two
+or four bytes a match, and whatever is known of a subscription looked up and sent once, however many events of the batch match it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.engines.contract import Hits, View
+from ray_pubsub.index.catalogue import Catalogue
+from ray_pubsub.kernels.index.distinct_slots import count_places, mark_slots
+from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.events import read_events
+from ray_pubsub.model.match_batch import MatchBatch
+from ray_pubsub.model.metadata import Lookup
+
+__all__ = ["DistinctMatches", "distinct_matches", "distinct_slots", "matched", "read_for"]
+
+MANY = 8
+"""Matches are many if there is one for every this many slots: then marking slots takes less than naming every match."""
+
+
+class DistinctMatches(NamedTuple):
+    """Event number i matches `ids[places[offsets[i]:offsets[i + 1]]]`. Where matches are few, an id may stand there several times."""
+
+    offsets: NDArray[np.int64]
+    places: NDArray[Any]
+    """Of 16 or 32 bits."""
+    ids: NDArray[Any]
+    times: NDArray[np.int32]
+    """Per id, how many matches it has."""
+
+
+def distinct_slots(slots: NDArray[np.int64], end: int) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int32]]:
+    """Per match its place among the distinct slots; those slots; how often each occurs. Slots are below `end`."""
+    if len(slots) * MANY < end:
+        return np.arange(len(slots), dtype=np.int32), slots, np.ones(len(slots), np.int32)
+    places, marks = np.empty(len(slots), np.int32), np.zeros(end, np.int32)
+    firsts = np.empty(min(len(slots), end), np.int32)
+    firsts = firsts[: mark_slots(slots, marks, places, firsts)]
+    times = np.zeros(len(firsts), np.int32)
+    count_places(places, times)
+    narrow = places.astype(np.uint16) if len(firsts) <= 2**16 else places
+    return narrow, slots[firsts], times
+
+
+def read_for(view: View, events: Any, event_id: str | None, strict: bool = False) -> EventBatch:
+    """What a view needs of events."""
+    batch = read_events(events, event_id, None if strict else view.attributes, strict=strict)
+    if batch is events:
+        batch.check_covers(view.attributes)
+    return batch
+
+
+def matched(catalogue: Catalogue, view: View, batch: EventBatch, lookup: Lookup) -> MatchBatch:
+    """The matches of a batch, with ids."""
+    hits = view.match(batch)
+    ids = catalogue.ids(hits.slots)
+    moment = batch._moment  # asked for only if a subscription has now()
+    return MatchBatch(_for_input(hits, batch), ids, batch.input_ids, None, batch.errors, batch.warnings, moment, lookup)
+
+
+def distinct_matches(catalogue: Catalogue, view: View, batch: EventBatch) -> DistinctMatches:
+    """The same, each subscription named once if matches are many."""
+    hits = view.match(batch)
+    places, slots, times = distinct_slots(hits.slots, catalogue.next_slot)
+    return DistinctMatches(_for_input(hits, batch), places, catalogue.ids(slots), times)
+
+
+def _for_input(hits: Hits, batch: EventBatch) -> NDArray[np.int64]:
+    """Offsets by the events as they were given: bad ones have no matches."""
+    if batch.positions is None:
+        return hits.offsets
+    counts = np.zeros(batch.input_size, dtype=np.int64)
+    counts[batch.positions] = np.diff(hits.offsets)
+    return np.concatenate([[0], np.cumsum(counts)])

@@ -1,0 +1,1 @@
+"""Pivots that follow the stream: what events carry, when that has changed, and which blocks are rebuilt for it."""

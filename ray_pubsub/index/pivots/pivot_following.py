@@ -1,0 +1,112 @@
+"""Blocks follow the stream: every few thousand events a thread looks whether pivots chosen again would pay (repivot_policy.py), and has
+such blocks rebuilt (segment_maintenance.py).
+
+A match only compares two numbers, and starts the thread when it is time. The thread ends when it has looked, so an idle index has none.
+There is one also where merges are inline: nobody changes the index then who could wait."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from ray_pubsub.engines.contract import Segment
+from ray_pubsub.index.pivots.repivot_policy import RepivotPolicy
+
+if TYPE_CHECKING:
+    from ray_pubsub.index.segmented_index import SegmentedIndex
+
+__all__ = ["PivotFollowing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What the last look at a block was based on, and found."""
+
+    turns: int
+    events: float
+    regret: float = 0.0
+
+
+class PivotFollowing:
+    """Of one live index."""
+
+    def __init__(self, index: SegmentedIndex, policy: RepivotPolicy) -> None:
+        self._index, self.policy = index, policy
+        self.rebuilt = 0
+        """How often a block was rebuilt."""
+        self._last_look = index.frequency.seen
+        self.look_at = self._last_look + policy.look_events
+        """A match calls `look` when this many events were seen."""
+        self._looked: WeakKeyDictionary[Segment, Looked] = WeakKeyDictionary()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    def look(self) -> None:
+        """Starts a look, unless one is going on. Never waits for it."""
+        if not self._starting.acquire(blocking=False):
+            return
+        try:
+            if self._index.frequency.seen < self.look_at:
+                return
+            if not self._index.snapshot.blocks:
+                self._put_off()
+                return
+            self.look_at = sys.maxsize
+            self._thread = threading.Thread(target=self._work, name="ray-pubsub-pivots", daemon=True)
+            self._thread.start()
+        finally:
+            self._starting.release()
+
+    def wait(self) -> None:
+        """Until no look is going on; raises what the last one failed with."""
+        thread = self._thread
+        if thread is not None:
+            thread.join()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _work(self) -> None:
+        try:
+            self._look_at_all()
+        except BaseException as failure:  # the index is right as it is; `wait` raises it
+            self._failure = failure
+        finally:
+            self._put_off()
+
+    def _put_off(self) -> None:
+        self._last_look = self._index.frequency.seen
+        clauses = sum(map(len, self._index.snapshot.blocks))
+        self.look_at = self._last_look + self.policy.events_until_a_look(clauses)
+
+    def _look_at_all(self) -> None:
+        index, frequency = self._index, self._index.frequency
+        events = frequency.seen - self._last_look
+        frequency.learn()
+        shares = frequency.of(index.vocabulary)
+        if shares is None:
+            return
+        now = Looked(frequency.turns, frequency.events)
+        for block in index.snapshot.blocks:
+            last = self._looked.get(block)
+            if len(block) < self.policy.fewest_clauses or (last is not None and self._is_settled(last, now)):
+                continue
+            cost = block.pivot_cost(shares)
+            if cost is None:
+                self._looked[block] = now
+                continue
+            verdict = self.policy.judge(len(block), cost, last.regret if last is not None else 0.0, events)
+            self._looked[block] = Looked(now.turns, now.events, verdict.regret)
+            if verdict.rebuild:
+                fresh = index.maintenance.rebuild(block)
+                if fresh is not None:
+                    self.rebuilt += 1
+                    # Their pivots are what this stream asks for, whatever an estimate from a sample says of them.
+                    self._looked.update((each, now) for each in fresh)
+
+    def _is_settled(self, last: Looked, now: Looked) -> bool:
+        return not last.regret and last.turns == now.turns and now.events < self.policy.more_events * last.events

@@ -1,0 +1,190 @@
+"""Sealing and merging: who does it, and when. The policy decides what (merge_policy.py).
+
+A new block is built beside the index, from immutable blocks, without any lock; only putting it in place takes the writer's lock, for a
+moment. In the background mode a thread does so while changes go on. It is started when there is something to do and ends when there is
+not, so an idle index has no thread. If it cannot keep up, changes wait for it: memory stays bounded.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ray_pubsub.columns.decoding import join_tables
+from ray_pubsub.engines.contract import Segment
+from ray_pubsub.index.blocks import Blocks
+from ray_pubsub.index.dead_clauses import DeadClauses
+from ray_pubsub.index.snapshot import Snapshot
+from ray_pubsub.kernels.index.hits import REMOVED
+
+if TYPE_CHECKING:
+    from ray_pubsub.index.segmented_index import SegmentedIndex
+
+__all__ = ["SegmentMaintenance"]
+
+MOST_SEALED = 8
+"""Full tails that may wait; each is scanned by every match."""
+
+
+class SegmentMaintenance:
+    """Keeps one live index in shape."""
+
+    def __init__(self, index: SegmentedIndex, background: bool) -> None:
+        self._index = index
+        self.background = background
+        self._removed = 0
+        self._dead = DeadClauses()
+        self._blocks_seen = 0
+        self._look_after = index.policy.removals_until_a_look(0)
+        self._look_at = self._look_after
+        """Blocks are checked when the total of removals reaches this."""
+        self._one_at_a_time = threading.RLock()
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+        self._abandoned = False
+        self._progress = threading.Condition(index.writing)
+
+    def after_change(self, removed: int) -> None:
+        """Called with the writer's lock, after every change: mostly there is nothing to do, and that takes no time to see."""
+        index = self._index
+        snapshot = index.snapshot
+        self._removed += removed
+        full = snapshot.tail.clauses >= index.policy.tail_clauses
+        if full:
+            index.seal()
+        blocks = len(snapshot.blocks)
+        if not full and not snapshot.sealed and blocks == self._blocks_seen and self._removed < self._look_at:
+            return
+        self._blocks_seen = blocks
+        if not self.background:
+            self.run()
+            return
+        self._start()
+        while len(index.snapshot.sealed) >= MOST_SEALED and self._thread is not None:
+            self._progress.wait()
+        self._raise_failure()
+
+    def run(self) -> None:
+        """Everything there is to do now."""
+        with self._one_at_a_time:
+            removed = self._removed
+            self._look_at = removed + self._look_after
+            while self._index.snapshot.sealed and not self._abandoned:
+                self._build_sealed()
+            while not self._abandoned and (chosen := self._index.policy.choose(*self._sizes())):
+                self._merge([self._index.snapshot.blocks[number] for number in chosen])
+            clauses = sum(map(len, self._index.snapshot.blocks))
+            self._look_after = self._index.policy.removals_until_a_look(clauses)
+            self._look_at = removed + self._look_after
+            self._blocks_seen = len(self._index.snapshot.blocks)
+
+    def merge_all(self) -> None:
+        """Everything into one block, without what was removed."""
+        # Inline, maintenance runs under the writer's lock; the two locks are always taken in the same order.
+        with nullcontext() if self.background else self._index.writing, self._one_at_a_time:
+            with self._index.writing:
+                if self._index.snapshot.tail.clauses:
+                    self._index.seal()
+            while self._index.snapshot.sealed:
+                self._build_sealed()
+            if self._index.snapshot.blocks:
+                self._merge(list(self._index.snapshot.blocks))
+
+    def rebuild(self, block: Segment) -> tuple[Segment, ...] | None:
+        """Builds one block again, without a writer's waiting for it, and returns what takes its place; None if it was merged meanwhile.
+        May be called by any thread that holds no lock."""
+        # Inline, merges hold the writer's lock from beginning to end, so that none comes between looking for the block and replacing it.
+        with self._one_at_a_time if self.background else nullcontext():
+            return self._merge([block])
+
+    def wait(self) -> None:
+        """Until the background thread has nothing left to do; raises what it failed with."""
+        while True:
+            with self._index.writing:
+                thread = self._thread
+                if thread is None:
+                    self._raise_failure()
+                    return
+            thread.join()
+
+    def abandon(self) -> None:
+        """The index is replaced by another: nothing more is to be done for it."""
+        self._abandoned = True
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _start(self) -> None:
+        """Called with the writer's lock, which the thread needs to end: so it is known before it can be forgotten."""
+        if self._thread is None and not self._abandoned:
+            thread = threading.Thread(target=self._work, name="ray-pubsub-merges", daemon=True)
+            thread.start()
+            self._thread = thread
+
+    def _work(self) -> None:
+        index = self._index
+        try:
+            while True:
+                self.run()
+                with index.writing:
+                    self._progress.notify_all()
+                    idle = not index.snapshot.sealed and not index.policy.choose(*self._sizes())
+                    if idle or self._abandoned:
+                        self._thread = None
+                        return
+        except BaseException as failure:
+            with index.writing:
+                self._failure, self._thread = failure, None
+                self._progress.notify_all()
+
+    def _sizes(self) -> tuple[list[int], list[int]]:
+        snapshot = self._index.snapshot
+        return [len(block) for block in snapshot.blocks], self._dead.of(snapshot, self._removed)
+
+    def _build_sealed(self) -> None:
+        """One block of all that wait: if there are several, building is behind, and of one block is done sooner."""
+        tails = self._index.snapshot.sealed
+        tables = [tail.table() for tail in tails]
+        every = [np.ones(table.count, dtype=bool) for table in tables]
+        built = self._index.build(tables[0] if len(tables) == 1 else join_tables(tables, every))
+        with self._index.writing:
+            snapshot = self._index.snapshot
+            self._index.snapshot = snapshot._replace(
+                blocks=Blocks((*snapshot.blocks, *built)), sealed=snapshot.sealed[len(tails) :]
+            )
+            self._progress.notify_all()
+
+    def _merge(self, blocks: list[Segment]) -> tuple[Segment, ...] | None:
+        """What is removed while this runs stays in the new block, marked as before; what was removed earlier is left out. Returns the new
+        blocks; None, and nothing is changed, if the old ones are not there any more."""
+        index = self._index
+        before = index.snapshot
+        gone = {id(block) for block in blocks}
+        if not gone <= {id(block) for block in before.blocks}:
+            return None
+        kept = [before.died[block.owners] > before.version for block in blocks]
+        table = join_tables([block.table() for block in blocks], kept)
+        merged = index.build(table)
+        with index.writing:
+            now = index.snapshot
+            if not gone <= {id(block) for block in now.blocks}:
+                return None
+            others = tuple(block for block in now.blocks if id(block) not in gone)
+            residual = {slot: source for slot, source in now.residual.items() if now.died[slot] > now.version}
+            now = now._replace(blocks=Blocks((*merged, *others)), residual=residual)
+            filtered = now.filtered and (self._dead.known_in(now) or _needs_a_look(now))
+            index.snapshot = now._replace(filtered=filtered)
+        return merged
+
+
+def _needs_a_look(snapshot: Snapshot) -> bool:
+    """Whether a clause is of a removed slot, or of a slot that has flags."""
+    flags = snapshot.flags
+    return bool(((flags > 0) & (flags < REMOVED)).any()) or any(
+        (flags[part.owners[: len(part)]] & REMOVED).any() for part in reversed(snapshot.parts)
+    )

@@ -1,0 +1,1 @@
+"""Saved indexes: one checked file that holds subscriptions and built segments."""

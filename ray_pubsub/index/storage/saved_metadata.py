@@ -1,0 +1,42 @@
+"""What subscriptions of a saved index carry, as an Arrow table: place (which subscription), data (JSON or null), tags. A release that
+does not know the table passes over it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+from ray_pubsub.columns.saved_state import check, check_within
+from ray_pubsub.model.metadata import Metadata, metadata_of
+
+__all__ = ["metadata_of_table", "metadata_table"]
+
+
+def metadata_table(carried: list[tuple[int, Metadata]]) -> Any:
+    """Of places and what they carry."""
+    return pa.table(
+        {
+            "place": pa.array([place for place, _ in carried], pa.int64()),
+            "data": pa.array([metadata.text for _, metadata in carried], pa.large_string()),
+            "tags": pa.array([metadata.tags for _, metadata in carried], pa.list_(pa.string())),
+        }
+    )
+
+
+def metadata_of_table(table: Any, count: int) -> list[tuple[int, Metadata]]:
+    """The way back, of an index with `count` subscriptions. Nothing in a file is trusted: what is read is checked as if a user gave it."""
+    if table is None:
+        return []
+    places = table.column("place").to_numpy()
+    check_within(places, 0, count - 1, "places of data")
+    found = []
+    for place, text, tags in zip(
+        places.tolist(), table.column("data").to_pylist(), table.column("tags").to_pylist(), strict=True
+    ):
+        metadata = metadata_of(None if text is None else json.loads(text), tags)
+        check(metadata is not None, "data that is none")
+        assert metadata is not None
+        found.append((place, metadata))
+    return found

@@ -1,0 +1,1 @@
+"""Kernels that turn texts, operands and values into codes and back."""

@@ -1,0 +1,78 @@
+"""Subscriptions that are intervals: which rows of a table are plain, and writing the tests of one."""
+
+from __future__ import annotations
+
+from numba import njit
+
+from ray_pubsub.kernels.compiled import compiled
+
+__all__ = ["find_plain", "put_intervals", "put_many_intervals"]
+
+
+@compiled
+def find_plain(
+    offsets,
+    attribute,
+    low,
+    low_rest,
+    has_low,
+    low_closed,
+    high,
+    high_rest,
+    has_high,
+    high_closed,
+    last,
+    plain,
+    continued,
+):
+    """plain[i] = every attribute of subscription i has an interval that is not empty. continued[row]: the row before is of the same
+    subscription and attribute. Returns whether all rows of an attribute follow one another. `last`: per attribute, -1."""
+    together = True
+    for number in range(len(offsets) - 1):
+        good = True
+        some = True
+        for row in range(offsets[number], offsets[number + 1]):
+            name = attribute[row]
+            before = last[name]
+            continued[row] = before == row - 1 and row > offsets[number]
+            together &= continued[row] or before < offsets[number]
+            last[name] = row
+            empty = False
+            if has_low[row] and has_high[row] and low[row] >= high[row]:
+                if low[row] > high[row] or low_rest[row] > high_rest[row]:
+                    empty = True
+                elif low_rest[row] == high_rest[row]:
+                    empty = not (low_closed[row] and high_closed[row])
+            if continued[row]:
+                some |= not empty
+            else:
+                good &= some
+                some = not empty
+        plain[number] = good and some
+    return together
+
+
+@njit(cache=True, error_model="numpy")
+def put_intervals(values, lows, highs, template, tests, start):
+    """Writes a clause of intervals, given by a template and the places of their bounds among the values; False if one is empty: then
+    nothing is written. Holds the GIL: letting go of it costs as much as the work."""
+    for number in range(len(lows)):
+        if values[lows[number]] > values[highs[number]]:
+            return False
+    for number in range(len(lows)):
+        tests[start + number] = template[number]
+        tests[start + number].low_whole = values[lows[number]]
+        tests[start + number].high_whole = values[highs[number]]
+    return True
+
+
+@compiled
+def put_many_intervals(values, lows, highs, template, new_owners, count, owners, offsets, tests):
+    """Writes a clause for every row of values, behind the table's first `count`; returns how many the table has then."""
+    for row in range(len(values)):
+        start = offsets[count]
+        if put_intervals(values[row], lows, highs, template, tests, start):
+            owners[count] = new_owners[row]
+            offsets[count + 1] = start + len(lows)
+            count += 1
+    return count

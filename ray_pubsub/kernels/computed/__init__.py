@@ -1,0 +1,1 @@
+"""Computed attributes: functions of texts, flags of lists and of places."""

@@ -1,0 +1,1 @@
+"""JSON texts: bytes to cells, without a Python object per value."""

@@ -1,0 +1,1 @@
+"""Kernels of the pivot engine and of conjunctions of disjunctions."""

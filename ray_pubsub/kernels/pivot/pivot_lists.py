@@ -1,0 +1,225 @@
+"""Sparse matching: every clause sits under one of its tests, its pivot; an event looks up its own values and meets only
+clauses whose pivot holds.
+
+A pivot is posted in one of two ways. A point, a set or a short range has an entry under each of its codes. A long range has one entry,
+in a run: those that are looked up from above by their high code, followed by the others by their low code. The ranges that may hold for a
+code v are a suffix of the first list and a prefix of the second; the lists are neighbours, so they are one run. Entries are in this order:
+by value, by (column, code); in runs, by column; last those of clauses without a pivot.
+
+    directory[4 * (base[column] + code)]   run by value (start, end), run of ranges (start, end); one cache line per value of an event
+    entries[4 * entry], [4 * entry + 1]    slot << 16 | mask: two other tests. signature[slot] has a bit for the bucket of the event's code
+                                           in that column; most entries die here, by two loads from a small array and no branch
+    entries[4 * entry + 2]                 the clause's owner, in the same line: apart, it was a miss per match (15 µs an event, not 7)
+    entries[4 * entry + 3]                 where the clause's row starts (kernels/pivot/clause_rows.py), for the few that are left; with
+                                           the bit PROVEN, if the entry and the two tests prove the clause
+
+Slot 0 is for entries with fewer than two other tests: it always holds. A mask of 0 never does. Columns that share a slot (there are
+65,535) only let more entries pass.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ray_pubsub.kernels.compiled import compiled, inlined
+from ray_pubsub.kernels.intrinsics import prefetch
+from ray_pubsub.kernels.pivot.clause_rows import SHORT
+
+__all__ = [
+    "BUCKETS",
+    "NO_TEST",
+    "PROVEN",
+    "SLOTS",
+    "Cells",
+    "PivotLists",
+    "Scratch",
+    "count_order",
+    "fill_directory",
+    "match_events",
+]
+
+PROVEN = 2**31
+NO_TEST = 2**16 - 1
+"""Slot 0 and all buckets."""
+SLOTS = 2**16 - 1
+BUCKETS = 16
+AHEAD = 8
+"""Candidates whose rows are asked for ahead."""
+
+
+class Cells(NamedTuple):
+    """Events as codes: event i has code[offsets[i]:offsets[i + 1]] in the columns beside them."""
+
+    offsets: np.ndarray
+    column: np.ndarray
+    code: np.ndarray
+
+
+class PivotLists(NamedTuple):
+    base: np.ndarray
+    """Column → where its codes begin in the directory."""
+    bucket: np.ndarray
+    """Place in the directory → the bucket of the code, of BUCKETS that are about equally frequent."""
+    directory: np.ndarray
+    entries: np.ndarray
+    words: np.ndarray
+    """All rows."""
+    universal: int
+    """The first entry without a pivot."""
+
+
+class Scratch(NamedTuple):
+    """`signature` is zero but for its first place (all bits), `codes` is zero; both are left so."""
+
+    signature: np.ndarray
+    codes: np.ndarray
+    candidates: np.ndarray
+    """Room for all entries."""
+
+
+@compiled
+def count_order(keys, bins):
+    """Clauses in the order of their keys, and where each key's run starts."""
+    starts = np.zeros(bins + 2, np.int64)
+    for clause in range(len(keys)):
+        starts[keys[clause] + 1] += 1
+    for key in range(bins + 1):
+        starts[key + 1] += starts[key]
+    place = starts[:-1].copy()
+    order = np.empty(len(keys), np.int64)
+    for clause in range(len(keys)):
+        order[place[keys[clause]]] = clause
+        place[keys[clause]] += 1
+    return order, starts
+
+
+@compiled
+def fill_directory(starts, base, top, directory):
+    spread = len(directory) // 4
+    for column in range(len(top)):
+        for code in range(top[column] + 1):
+            entry = base[column] + code
+            ranges = spread + 2 * base[column]
+            directory[4 * entry] = starts[entry]
+            directory[4 * entry + 1] = starts[entry + 1]
+            directory[4 * entry + 2] = starts[ranges + code]
+            directory[4 * entry + 3] = starts[ranges + (top[column] + 1) + code + 1]
+
+
+@inlined
+def _ask_directory(first, last, column, code, base, directory, bucket):
+    for cell in range(first, last):
+        place = base[column[cell]] + code[cell]
+        prefetch(directory, place * 4)
+        prefetch(bucket, place)
+
+
+@inlined
+def _ask_runs(first, last, column, code, base, directory, entries):
+    for cell in range(first, last):
+        run = (base[column[cell]] + code[cell]) * 4
+        prefetch(entries, 4 * np.int64(directory[run]))
+        prefetch(entries, 4 * np.int64(directory[run + 2]))
+        prefetch(entries, 4 * np.int64(directory[run + 3]) - 4)
+
+
+@inlined
+def _may_hold(entry, entries, signature):
+    one, other = entries[4 * entry], entries[4 * entry + 1]
+    return ((signature[one >> 16] & one) != 0) & ((signature[other >> 16] & other) != 0)
+
+
+@inlined
+def _holds(start, words, codes):
+    """Whether the row's tests hold, up to the first that does not. Sets of up to SHORT codes are compared with SHORT steps:
+    loops of a fixed length have no branch to guess, and most sets are small."""
+    place = start + 1
+    holds = True
+    for _ in range(words[start]):
+        value, size = codes[words[place]], np.int64(words[place + 1])
+        place += 2
+        count = size >> 1
+        inside = False
+        if size & 1:
+            first, last = place, place + count
+            while last - first > SHORT:
+                middle = (first + last) >> 1
+                if words[middle] <= value:
+                    first = middle
+                else:
+                    last = middle
+            for number in range(SHORT):
+                inside |= (words[first + number] == value) & (number < last - first)
+            place += count
+        else:
+            first, last = np.int64(0), count
+            while last - first > SHORT // 2:
+                middle = (first + last) >> 1
+                if words[place + 2 * middle] <= value:
+                    first = middle
+                else:
+                    last = middle
+            low = place + 2 * first
+            for number in range(SHORT // 2):
+                within = (words[low + 2 * number] <= value) & (value <= words[low + 2 * number + 1])
+                inside |= within & (number < last - first)
+            place += 2 * count
+        if not inside:
+            holds = False
+            break
+    return holds
+
+
+@compiled
+def match_events(first_event, cells, lists, scratch, out_offsets, out):
+    """Owners of matching clauses, event by event from `first_event` on. Returns the first event that no longer fits `out` and how many
+    places it may need. Cells, PivotLists and Scratch come as plain tuples: a NamedTuple takes 30 µs to pass from Python."""
+    cells, lists, scratch = Cells(*cells), PivotLists(*lists), Scratch(*scratch)
+    # An array that is read out of a struct takes a reference to it, atomically: once here, not in every step of a loop.
+    offsets, column, code = cells.offsets, cells.column, cells.code
+    base, bucket, directory = lists.base, lists.bucket, lists.directory
+    entries, words = lists.entries, lists.words
+    signature, codes, candidates = scratch.signature, scratch.codes, scratch.candidates
+    events, count = len(offsets) - 1, len(entries) // 4
+    filled = out_offsets[first_event]
+    for event in range(first_event, min(first_event + 2, events)):
+        _ask_directory(offsets[event], offsets[event + 1], column, code, base, directory, bucket)
+    for event in range(first_event, events):
+        first, last = offsets[event], offsets[event + 1]
+        # Two events ahead the directory is asked for, one ahead, when it has come, the runs it points at.
+        if event + 2 < events:
+            _ask_directory(offsets[event + 2], offsets[event + 3], column, code, base, directory, bucket)
+        if event + 1 < events:
+            _ask_runs(last, offsets[event + 2], column, code, base, directory, entries)
+        for cell in range(first, last):
+            place = column[cell]
+            signature[1 + place % SLOTS] |= np.uint16(1 << bucket[base[place] + code[cell]])
+            codes[place] = code[cell]
+        found = 0
+        for cell in range(first, last):
+            place = (base[column[cell]] + code[cell]) * 4
+            for run in range(place, place + 4, 2):
+                for entry in range(directory[run], directory[run + 1]):
+                    candidates[found] = entry
+                    found += _may_hold(entry, entries, signature)  # no branch: most fail, but not predictably
+        for entry in range(lists.universal, count):
+            candidates[found] = entry
+            found += _may_hold(entry, entries, signature)
+        fits = filled + found <= len(out)
+        if fits:
+            for candidate in range(found):
+                entry = 4 * candidates[candidate]
+                start = np.int64(entries[entry + 3])
+                if candidate + AHEAD < found:
+                    prefetch(words, np.int64(entries[4 * candidates[candidate + AHEAD] + 3]) & (PROVEN - 1))
+                out[filled] = entries[entry + 2]
+                filled += True if start & PROVEN else _holds(start, words, codes)
+        for cell in range(first, last):
+            signature[1 + column[cell] % SLOTS] = 0
+            codes[column[cell]] = 0
+        if not fits:
+            return event, found
+        out_offsets[event + 1] = filled
+    return events, 0

@@ -1,0 +1,1 @@
+"""Kernels of the priority rules: bins, signatures, Bloom filters."""

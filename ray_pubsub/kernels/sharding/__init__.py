@@ -1,0 +1,1 @@
+"""Kernels that merge the answers of shards."""

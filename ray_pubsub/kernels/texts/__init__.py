@@ -1,0 +1,1 @@
+"""From the bytes of many expressions to clause records, without a Python object for a text, a token or a predicate."""

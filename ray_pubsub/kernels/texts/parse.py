@@ -1,0 +1,320 @@
+"""From the bytes of many texts to their predicates and programs (layout.py): language/parser.py's precedence climbing, without objects.
+
+A text with anything unexpected in it, an error, a limit that is exceeded, or just a name that is not ASCII, is left out: language/parser.py
+reads it, or says what is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ray_pubsub.kernels.compiled import compiled, piece
+from ray_pubsub.kernels.texts.layout import (
+    ABSENCE,
+    BARE,
+    BETWEEN,
+    BOOLEAN,
+    CONSTANT,
+    DATE,
+    DOUBLE,
+    GREATER,
+    GREATER_OR_EQUAL,
+    LESS,
+    LESS_OR_EQUAL,
+    LIKE,
+    MEMBER,
+    MOMENT,
+    NOT,
+    NUMBER,
+    ODD_NUMBER,
+    REGEXP,
+    TIMESTAMP,
+    UNKNOWN,
+)
+from ray_pubsub.kernels.texts.tokens import (
+    AND,
+    BETWEEN_WORD,
+    CLOSE,
+    COMMA,
+    FAILED,
+    IN_WORD,
+    IS_WORD,
+    LIKE_WORD,
+    NONE,
+    NOT_WORD,
+    NULL_WORD,
+    OPEN,
+    OR,
+    QUOTE,
+    REGEXP_WORD,
+    is_escape,
+    name_end,
+    next_place,
+    read_constant,
+    read_name,
+    read_operator,
+    word_at,
+)
+
+__all__ = ["TextLimits", "parse_texts"]
+
+PERCENT, LOW_LINE = 0x25, 0x5F
+
+
+class TextLimits(NamedTuple):
+    """Those of settings.py that the kernel watches."""
+
+    nesting_depth: int
+    leaves: int
+    set_size: int
+    word_length: int
+    pattern_length: int
+
+
+@piece
+def flipped(operator):
+    """`5 < x` is `x > 5`."""
+    if operator == LESS:
+        return GREATER
+    if operator == GREATER:
+        return LESS
+    if operator == LESS_OR_EQUAL:
+        return GREATER_OR_EQUAL
+    if operator == GREATER_OR_EQUAL:
+        return LESS_OR_EQUAL
+    return operator
+
+
+@piece
+def kind_read(kind):
+    """What a constant will be when Python has read it."""
+    if kind in (MOMENT, DATE):
+        return TIMESTAMP
+    return NUMBER if kind in (ODD_NUMBER, DOUBLE) else kind
+
+
+@piece
+def keyword_at(text, place, end):
+    """The word that stands here, 0 for none, and where it ends."""
+    stop = name_end(text, place, end)
+    return word_at(text, place, stop), stop
+
+
+@piece
+def name_leaf(text, place, end, leaf, buffer, state, limits):
+    leaf.name_start = state[2]
+    place, state[2] = read_name(text, place, end, buffer, state[2])
+    leaf.name_stop = state[2]
+    return FAILED if leaf.name_stop - leaf.name_start > limits.word_length else place
+
+
+@piece
+def take_constant(text, place, end, operands, buffer, state, limits):
+    """One more operand. A number longer than any in use is left to Python, which knows its limit."""
+    start = place
+    place, state[2] = read_constant(text, place, end, operands[state[1]], buffer, state[2])
+    if place < 0 or (place - start > limits.word_length and operands[state[1]].kind in (NUMBER, ODD_NUMBER)):
+        return FAILED if place != NONE else NONE
+    state[1] += 1
+    return next_place(text, place, end)
+
+
+@piece
+def take_pattern(text, place, end, leaf, operands, buffer, state, limits):
+    """The string behind `like` or `regexp`, perhaps with its escape."""
+    if place >= end or text[place] != QUOTE:
+        return FAILED
+    place = take_constant(text, place, end, operands, buffer, state, limits)
+    if place < 0:
+        return FAILED
+    pattern = operands[state[1] - 1]
+    if pattern.stop - pattern.start > limits.pattern_length:
+        return FAILED
+    if leaf.operator == REGEXP:
+        return place
+    # `abc%`, which is an interval, and `abc`, which is an equality, need no pattern.
+    wild = pattern.start
+    while wild < pattern.stop and buffer[wild] != PERCENT and buffer[wild] != LOW_LINE:
+        wild += 1
+    while wild < pattern.stop and buffer[wild] == PERCENT:
+        wild += 1
+    leaf.prefix = wild == pattern.stop
+    escape = is_escape(text, place, end)
+    if escape == NONE:
+        return place
+    leaf.escaped, leaf.prefix = True, False
+    place = take_constant(text, escape, end, operands, buffer, state, limits)
+    character = operands[state[1] - 1]
+    # One character of ASCII, or none; others are left to Python.
+    return FAILED if character.stop - character.start > 1 else place
+
+
+@piece
+def take_list(text, place, end, operands, buffer, state, limits):
+    """`(1, 2, null)`, of one kind."""
+    if place >= end or text[place] != OPEN:
+        return FAILED
+    kind, count = UNKNOWN, 0
+    while True:
+        place = take_constant(text, next_place(text, place + 1, end), end, operands, buffer, state, limits)
+        count += 1
+        if place < 0 or place >= end or count > limits.set_size:
+            return FAILED
+        found = kind_read(operands[state[1] - 1].kind)
+        if found != UNKNOWN:
+            if kind not in (UNKNOWN, found):
+                return FAILED
+            kind = found
+        if text[place] != COMMA:
+            return next_place(text, place + 1, end) if text[place] == CLOSE else FAILED
+
+
+@piece
+def take_predicate(text, place, end, leaf, operands, buffer, state, limits):
+    """One more leaf; where the next token begins, or FAILED."""
+    leaf.first = state[1]
+    leaf.name_start = leaf.name_stop = state[2]
+    leaf.negated = leaf.escaped = leaf.prefix = False
+    after = take_constant(text, place, end, operands, buffer, state, limits)
+    if after == FAILED:
+        return FAILED
+    if after >= 0:  # `5 < x`, or a constant where a condition is expected
+        operator, behind = read_operator(text, after, end)
+        if operator != NONE:
+            leaf.operator = flipped(operator)
+            return name_leaf(text, next_place(text, behind, end), end, leaf, buffer, state, limits)
+        leaf.operator = CONSTANT
+        kind = operands[state[1] - 1].kind
+        return after if kind in (UNKNOWN, BOOLEAN) else FAILED
+    place = name_leaf(text, place, end, leaf, buffer, state, limits)
+    if place < 0:
+        return FAILED
+    operator, behind = read_operator(text, place, end)
+    if operator != NONE:
+        leaf.operator = operator
+        place = take_constant(text, next_place(text, behind, end), end, operands, buffer, state, limits)
+        return FAILED if place < 0 else place
+    word, stop = keyword_at(text, place, end)
+    if word == IS_WORD:
+        leaf.operator = ABSENCE
+        word, stop = keyword_at(text, next_place(text, stop, end), end)
+        if word == NOT_WORD:
+            leaf.negated = True
+            word, stop = keyword_at(text, next_place(text, stop, end), end)
+        return next_place(text, stop, end) if word == NULL_WORD else FAILED
+    if word == NOT_WORD:
+        leaf.negated = True
+        place = next_place(text, stop, end)
+        word, stop = keyword_at(text, place, end)
+    behind = next_place(text, stop, end)
+    if word == IN_WORD:
+        leaf.operator = MEMBER
+        return take_list(text, behind, end, operands, buffer, state, limits)
+    if word in (LIKE_WORD, REGEXP_WORD):
+        leaf.operator = LIKE if word == LIKE_WORD else REGEXP
+        return take_pattern(text, behind, end, leaf, operands, buffer, state, limits)
+    if word == BETWEEN_WORD:
+        leaf.operator = BETWEEN
+        place = take_constant(text, behind, end, operands, buffer, state, limits)
+        if place < 0:
+            return FAILED
+        word, stop = keyword_at(text, place, end)
+        if word != AND:
+            return FAILED
+        place = take_constant(text, next_place(text, stop, end), end, operands, buffer, state, limits)
+        if place < 0:
+            return FAILED
+        low, high = kind_read(operands[state[1] - 2].kind), kind_read(operands[state[1] - 1].kind)
+        return place if low in (high, UNKNOWN) or high == UNKNOWN else FAILED
+    leaf.operator = BARE
+    return FAILED if leaf.negated else place
+
+
+@piece
+def parse_text(text, place, end, leaves, operands, program, buffer, state, limits, levels):
+    """Writes one text's leaves and program; whether it was read. `state`: how many leaves, operands, bytes of the buffer and items of
+    programs there are. `levels`: what is around the parentheses that are open."""
+    alternatives, alternative_depth, together, together_depth, level, count = 0, 0, 0, 0, 0, 0
+    place = next_place(text, place, end)
+    while True:
+        negations = 0
+        word, stop = keyword_at(text, place, end)
+        while word == NOT_WORD:
+            negations += 1
+            place = next_place(text, stop, end)
+            word, stop = keyword_at(text, place, end)
+        if place < end and text[place] == OPEN:
+            if level >= limits.nesting_depth:
+                return False
+            around = levels[level]
+            around[0], around[1], around[2], around[3] = alternatives, alternative_depth, together, together_depth
+            around[4] = negations
+            level += 1
+            alternatives, alternative_depth, together, together_depth = 0, 0, 0, 0
+            place = next_place(text, place + 1, end)
+            continue
+        place = take_predicate(text, place, end, leaves[state[0]], operands, buffer, state, limits)
+        if place < 0:
+            return False
+        program[state[3]] = state[0]
+        state[3] += 1
+        state[0] += 1
+        count += 1
+        depth = 1
+        while True:
+            if negations & 1:
+                program[state[3]] = NOT
+                state[3] += 1
+            together += 1
+            together_depth = max(together_depth, depth + negations)
+            word, stop = keyword_at(text, place, end)
+            if word == AND:
+                break
+            if together > 1:
+                program[state[3]] = -2 * together
+                state[3] += 1
+                together_depth += 1
+            alternatives += 1
+            alternative_depth = max(alternative_depth, together_depth)
+            together, together_depth = 0, 0
+            if word == OR:
+                break
+            if alternatives > 1:
+                program[state[3]] = -(2 * alternatives + 1)
+                state[3] += 1
+                alternative_depth += 1
+            depth = alternative_depth
+            if level == 0:
+                return place == end and depth <= limits.nesting_depth and count <= limits.leaves
+            if place >= end or text[place] != CLOSE:
+                return False
+            place = next_place(text, place + 1, end)
+            level -= 1
+            around = levels[level]
+            alternatives, alternative_depth, together, together_depth = around[0], around[1], around[2], around[3]
+            negations = around[4]
+        place = next_place(text, stop, end)
+
+
+@compiled
+def parse_texts(data, start, stop, limits, parsed):
+    """Parses data[start[t]:stop[t]] for all t; read[t] says whether it was read. Returns also how many leaves, operands, bytes and items
+    were written."""
+    leaves, operands, program, buffer = parsed.leaves, parsed.operands, parsed.program, parsed.buffer
+    state = np.zeros(4, np.int64)
+    levels = np.zeros((limits.nesting_depth + 1, 5), np.int64)
+    read = np.zeros(len(start), np.bool_)
+    before = state.copy()
+    for number in range(len(start)):
+        before[:] = state
+        read[number] = parse_text(
+            data, start[number], stop[number], leaves, operands, program, buffer, state, limits, levels
+        )
+        if not read[number]:
+            state[:] = before
+        parsed.leaf_offsets[number + 1] = state[0]
+        parsed.program_offsets[number + 1] = state[3]
+    leaves[state[0]].first = state[1]
+    return read, state

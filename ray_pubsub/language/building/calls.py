@@ -1,0 +1,165 @@
+"""Terms from their parts, with the checks that can be made without an event: functions that exist, arguments of the right number and kind,
+limits. What has only constants in it is worked out at once and is a constant."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from ray_pubsub.errors import ExpressionLimitError, ExpressionSyntaxError, ExpressionTypeError, counted
+from ray_pubsub.language import words
+from ray_pubsub.language.building import predicates
+from ray_pubsub.language.building.constants import BrokenConstant, check_readable
+from ray_pubsub.language.building.holding_calls import HOLDING, holding
+from ray_pubsub.language.building.term_kinds import kind_of
+from ray_pubsub.language.functions.table import FUNCTIONS, SYNONYMS
+from ray_pubsub.language.printer import write_term
+from ray_pubsub.language.terms import Call, Condition, Listed, Term, depth_of, parts_of
+from ray_pubsub.language.tree import Operand
+from ray_pubsub.language.truth import value_of_term
+from ray_pubsub.model.values import INT64_MIN, Kind
+from ray_pubsub.settings import Limits
+
+__all__ = ["called", "case", "listed", "operation", "signed"]
+
+NULL = Operand(None, None)
+WITHOUT_ARGUMENTS = {"now"}
+QUANTIFIERS = {"any", "all"}
+PATTERNS = {"starts_with": "{}%", "ends_with": "%{}", "contains": "%{}%"}
+"""Functions of a text and a constant that `like` says as well, which an index knows how to look up."""
+
+
+def called(text: str, position: int, name: str, arguments: list[Any], limits: Limits) -> Any:
+    """`name(arguments)`: a Term, or a condition with its depth. `position`: of the name in the text."""
+    function = name.lower()
+    function = SYNONYMS.get(function, function)
+    if function == "if":
+        return _if(name, arguments, limits)
+    if function in HOLDING:
+        return holding(function, arguments, limits)
+    terms = [as_term(argument) for argument in arguments]
+    if function in QUANTIFIERS:
+        if len(terms) != 1:
+            raise ExpressionTypeError(f"{name}(…)", f"{name} takes one list, not {counted(len(terms), 'argument')}")
+        return Call(function, tuple(terms))
+    if function in PATTERNS and len(terms) == 2 and isinstance(terms[1], Operand) and terms[1].kind is Kind.STRING:
+        _check_parts(function, terms)
+        template = PATTERNS[function]
+        pattern = predicates.changed(terms[1], lambda given: template.format(_escaped(given)))
+        return 1, predicates.like(terms[0], pattern, Operand(Kind.STRING, ESCAPE), False, limits)
+    if function not in FUNCTIONS or not function[0].isalpha() or function in HIDDEN:
+        raise _unknown(text, position, name)
+    return operation(function, terms, limits)
+
+
+def as_term(value: Any) -> Term:
+    """What stands in the place of an argument: a condition is a value there."""
+    return Condition(value[1]) if isinstance(value, tuple) else value
+
+
+ESCAPE = "\\"
+HIDDEN = {"negative", "case"}
+"""Functions that have a syntax of their own."""
+
+
+def _escaped(text: str) -> str:
+    return text.replace(ESCAPE, ESCAPE * 2).replace("%", ESCAPE + "%").replace("_", ESCAPE + "_")
+
+
+def operation(function: str, arguments: list[Term], limits: Limits) -> Term:
+    """A function or operator of the table, checked; a constant if all it is applied to is constant."""
+    _check_parts(function, arguments)
+    known = FUNCTIONS[function]
+    shown = f"{function}({', '.join(map(write_term, arguments))})"
+    if len(arguments) < known.least or (known.most is not None and len(arguments) > known.most):
+        wanted = str(known.least) if known.least == known.most else f"{known.least} to {known.most or 'any number of'}"
+        raise ExpressionTypeError(shown, f"{function} takes {wanted} arguments, not {len(arguments)}")
+    for place, argument in enumerate(arguments):
+        kind = kind_of(argument)
+        if kind is not None and kind not in known.takes_at(place):
+            takes = " or ".join(f"a {each}" for each in sorted(known.takes_at(place)))
+            raise ExpressionTypeError(shown, f"{function} takes {takes}, not a {kind}")
+    return _limited(Call(function, tuple(arguments)), limits)
+
+
+def _limited(term: Call, limits: Limits) -> Term:
+    size, depth = sum(1 for _ in parts_of(term)), depth_of(term)
+    for argument in term.arguments:
+        if isinstance(argument, Condition):
+            predicates.check_leaves(argument.tree, limits)
+    if size > limits.term_size:
+        raise ExpressionLimitError("term_size", limits.term_size, size)
+    if depth > limits.term_depth:
+        raise ExpressionLimitError("term_depth", limits.term_depth, depth)
+    if all(isinstance(argument, Operand) for argument in term.arguments) and term.function not in WITHOUT_ARGUMENTS:
+        value = value_of_term(term, {})
+        return NULL if value is None else Operand(value.kind, value.plain)
+    return term
+
+
+def _check_parts(function: str, arguments: list[Term]) -> None:
+    for argument in arguments:
+        check_readable(argument, f"{function}(…)")
+        if isinstance(argument, Call) and argument.function in QUANTIFIERS:
+            raise ExpressionTypeError(write_term(argument), f"{argument.function}(…) stands only beside a comparison")
+
+
+def signed(sign: str, value: Term, limits: Limits) -> Term:
+    """`-value`. A number with a sign is one constant: the least integer has no positive counterpart."""
+    if isinstance(value, Operand) and isinstance(value.plain, BrokenConstant) and value.plain.text[0] in "0123456789.":
+        try:
+            return Operand(Kind.NUMBER, words.read_number(value.plain.text, sign == "-"), value.place)
+        except words.BadConstant as problem:
+            return Operand(Kind.NUMBER, BrokenConstant(f"{sign}{value.plain.text}", str(problem)))
+    if isinstance(value, Operand) and value.kind is Kind.NUMBER and not isinstance(value.plain, BrokenConstant):
+        if sign == "+":
+            return value
+        if value.place >= 0 and value.made is None and value.plain != INT64_MIN:
+            return Operand(Kind.NUMBER, -value.plain, value.place)
+    if sign == "+":
+        _check_parts(sign, [value])
+        kind = kind_of(value)
+        if kind not in (None, Kind.NUMBER):
+            raise ExpressionTypeError(f"+{write_term(value)}", f"+ takes a number, not a {kind}")
+        return value
+    return operation("negative", [value], limits)
+
+
+def case(parts: list[Any], limits: Limits) -> Term:
+    """`case when … then … else … end`: conditions and values by turns, then the other value, if there is one."""
+    if len(parts) % 2 == 0:
+        parts = [*parts, NULL]
+    terms: list[Term] = []
+    for place, part in enumerate(parts):
+        is_condition = place % 2 == 0 and place < len(parts) - 1
+        terms.append(
+            Condition(part[1] if isinstance(part, tuple) else predicates.bare(part)) if is_condition else as_term(part)
+        )
+    _check_parts("case", terms)
+    return _limited(Call("case", tuple(terms)), limits)
+
+
+def _if(name: str, arguments: list[Any], limits: Limits) -> Term:
+    if len(arguments) not in (2, 3):
+        raise ExpressionTypeError(f"{name}(…)", f"if takes a condition and two values, not {len(arguments)} arguments")
+    return case(arguments, limits)
+
+
+def listed(members: list[Term], limits: Limits) -> Listed:
+    """`['a', 'b']`"""
+    if len(members) > limits.set_size:
+        raise ExpressionLimitError("set_size", limits.set_size, len(members))
+    constants = [member for member in members if isinstance(member, Operand)]
+    for member in members:
+        check_readable(member, "[…]")
+        if not isinstance(member, Operand):
+            raise ExpressionTypeError(f"[… {write_term(member)} …]", "a list that is written out has only constants")
+    return Listed(tuple(constants))
+
+
+def _unknown(text: str, position: int, name: str) -> ExpressionSyntaxError:
+    names = [each for each in FUNCTIONS if each[0].isalpha() and each not in HIDDEN]
+    every = sorted({*names, *HOLDING, *SYNONYMS, *QUANTIFIERS, "if"} - set("%"))
+    close = get_close_matches(name.lower(), every, n=1, cutoff=0.7) if len(name) > 2 else []
+    hint = f"did you mean {close[0]}?" if close else "docs/language.md lists the functions"
+    return ExpressionSyntaxError(text, position, name, (), f"there is no function {name}", hint)

@@ -1,0 +1,141 @@
+"""Timestamps in terms: their parts, and spans of time.
+
+A timestamp is a number of microseconds in UTC. The difference of two is a number too, of microseconds, and so is `interval '1 hour'`.
+The calendar is numpy's, which goes as far as 64 bits of microseconds do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from ray_pubsub.language.words import BadConstant, read_string
+from ray_pubsub.model.values import INT64_MAX, INT64_MIN
+
+__all__ = ["PARTS", "UNITS", "date_part", "date_trunc", "read_interval"]
+
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+UNITS = {
+    "microsecond": 1, "us": 1, "millisecond": 1000, "ms": 1000, "second": SECOND, "sec": SECOND, "s": SECOND, "minute": 60 * SECOND,
+    "min": 60 * SECOND, "hour": 3600 * SECOND, "h": 3600 * SECOND, "day": DAY, "d": DAY, "week": 7 * DAY,
+}  # fmt: skip
+"""Spans of time that always have the same length."""
+NOT_FIXED = {"month", "quarter", "year", "decade", "century", "mon", "y"}
+PIECE = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*")
+CLOCK = re.compile(r"\s*([+-]?)(\d{1,3}):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?\s*")
+
+
+def read_interval(text: str) -> int:
+    """`'1 hour 30 minutes'`, `'-5 days'`, `'01:30:00'` → microseconds."""
+    content = read_string(text)
+    clock = CLOCK.fullmatch(content)
+    if clock:
+        seconds = int(clock[2]) * 3600 + int(clock[3]) * 60 + int(clock[4] or 0)
+        found = seconds * SECOND + int((clock[5] or "0").ljust(6, "0"))
+        return -found if clock[1] == "-" else found
+    place, total = 0, 0
+    while place < len(content):
+        piece = PIECE.match(content, place)
+        if piece is None:
+            break
+        total += _span(piece[1], piece[2].lower(), text)
+        place = piece.end()
+    if place < len(content) or not content.strip():
+        raise BadConstant(f"{text} is not an interval: write it as '1 hour 30 minutes' or '01:30:00'")
+    if not INT64_MIN <= total <= INT64_MAX:
+        raise BadConstant(f"the interval {text} is beyond 64 bits of microseconds")
+    return total
+
+
+def _span(count: str, unit: str, text: str) -> int:
+    singular = unit.removesuffix("s") if unit not in UNITS else unit
+    if singular in NOT_FIXED:
+        raise BadConstant(
+            f"a {singular} has no fixed length in {text}; use days, or date_trunc and date_part for the calendar"
+        )
+    if singular not in UNITS:
+        raise BadConstant(f"there is no unit {unit} of time in {text}")
+    whole, _, fraction = count.partition(".")
+    found = int(whole) * UNITS[singular]
+    if fraction:
+        part = UNITS[singular] * int(fraction) // 10 ** len(fraction)
+        found += -part if whole.startswith("-") else part
+    return found
+
+
+def _days(moment: int) -> np.datetime64:
+    return np.datetime64(moment // DAY, "D")
+
+
+def _months(moment: int) -> int:
+    return int(_days(moment).astype("datetime64[M]").astype(np.int64))
+
+
+def _day_of_month(moment: int) -> int:
+    month = _days(moment).astype("datetime64[M]")
+    return moment // DAY - int(month.astype("datetime64[D]").astype(np.int64)) + 1
+
+
+def _year(moment: int) -> int:
+    return _months(moment) // 12 + 1970
+
+
+def _first_day(year: int) -> int:
+    return int(np.datetime64(year - 1970, "Y").astype("datetime64[D]").astype(np.int64))
+
+
+def _iso_week(moment: int) -> int:
+    """A week belongs to the year of its Thursday."""
+    day = moment // DAY
+    thursday = day - (day + 3) % 7 + 3
+    year = int(np.datetime64(thursday, "D").astype("datetime64[Y]").astype(np.int64)) + 1970
+    return (thursday - _first_day(year)) // 7 + 1
+
+
+PARTS: dict[str, Callable[[int], int | float]] = {
+    "year": _year,
+    "quarter": lambda moment: _months(moment) % 12 // 3 + 1,
+    "month": lambda moment: _months(moment) % 12 + 1,
+    "week": _iso_week,
+    "day": _day_of_month,
+    "doy": lambda moment: moment // DAY - _first_day(_year(moment)) + 1,
+    "dow": lambda moment: (moment // DAY + 4) % 7,
+    "isodow": lambda moment: (moment // DAY + 3) % 7 + 1,
+    "hour": lambda moment: moment % DAY // (3600 * SECOND),
+    "minute": lambda moment: moment % (3600 * SECOND) // (60 * SECOND),
+    "second": lambda moment: moment % (60 * SECOND) // SECOND,
+    "millisecond": lambda moment: moment % (60 * SECOND) // 1000,
+    "microsecond": lambda moment: moment % (60 * SECOND),
+    "epoch": lambda moment: moment / SECOND,
+}
+"""What `extract(… from t)` and `date_part('…', t)` give. Sunday is day 0 of the week, and Monday day 1 of the ISO week."""
+OTHER_NAMES = {
+    "dayofweek": "dow", "weekday": "dow", "dayofyear": "doy", "weekofyear": "week", "dayofmonth": "day", "milliseconds": "millisecond",
+    "microseconds": "microsecond", "ms": "millisecond", "us": "microsecond", "seconds": "second", "minutes": "minute", "hours": "hour",
+    "days": "day", "weeks": "week", "months": "month", "years": "year", "quarters": "quarter",
+}  # fmt: skip
+
+
+def date_part(part: str, moment: int) -> int | float | None:
+    """One part of a timestamp."""
+    name = part.lower()
+    read = PARTS.get(OTHER_NAMES.get(name, name))
+    return None if read is None else read(moment)
+
+
+def date_trunc(unit: str, moment: int) -> int | None:
+    """The beginning of the unit that a timestamp lies in; weeks begin on Monday."""
+    name = OTHER_NAMES.get(unit.lower(), unit.lower())
+    if name == "week":
+        day = moment // DAY
+        return (day - (day + 3) % 7) * DAY
+    if name in UNITS:
+        return moment - moment % UNITS[name]
+    months = {"month": 1, "quarter": 3, "year": 12}.get(name)
+    if months is None:
+        return None
+    first = _months(moment) // months * months
+    return int(np.datetime64(first, "M").astype("datetime64[D]").astype(np.int64)) * DAY

@@ -1,0 +1,218 @@
+"""The functions of the language: names, what they take and give, and their meaning, one value at a time.
+
+Truth.py evaluates terms by this table, and columns/computed/ asks it once per distinct value where it has no faster way. A function is
+unknown (None) where one of its arguments is absent or of a kind that it does not take, unless `tolerant` says that it looks at that itself.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ray_pubsub.language.functions import arithmetic, moments, networks
+from ray_pubsub.language.functions.folding import simple_lower, simple_upper
+from ray_pubsub.model.values import INT64_MIN, Kind, Value
+
+__all__ = ["FUNCTIONS", "OPERATORS", "SYNONYMS", "Function", "call"]
+
+N, S, B, T, L = Kind.NUMBER, Kind.STRING, Kind.BOOLEAN, Kind.TIMESTAMP, Kind.LIST
+ANY = frozenset(Kind) - {L}
+"""Kinds that have an order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """`takes`: the kinds of each argument; with `most` None the last ones repeat. `gives`: the kind of the result, None if it depends.
+    `compute`: of plain values a plain one; of Values a Value if `tolerant`."""
+
+    name: str
+    takes: tuple[frozenset[Kind], ...]
+    gives: Kind | None
+    compute: Callable[..., Any]
+    least: int
+    most: int | None
+    tolerant: bool = False
+
+    def takes_at(self, place: int) -> frozenset[Kind]:
+        """The kinds that an argument may have."""
+        return self.takes[min(place, len(self.takes) - 1)]
+
+
+FUNCTIONS: dict[str, Function] = {}
+SYNONYMS = {
+    "len": "length", "char_length": "length", "character_length": "length", "array_length": "cardinality", "substring": "substr",
+    "lcase": "lower", "ucase": "upper", "ceiling": "ceil", "startswith": "starts_with", "endswith": "ends_with", "prefix": "starts_with",
+    "suffix": "ends_with", "ifnull": "coalesce", "nvl": "coalesce", "mod": "%", "array_contains": "list_contains",
+    "list_has": "list_contains", "array_has": "list_contains", "arrays_overlap": "list_has_any", "array_has_any": "list_has_any",
+    "array_has_all": "list_has_all", "array_min": "list_min", "array_max": "list_max", "some": "any",
+    "datepart": "date_part", "datetrunc": "date_trunc", "current_timestamp": "now",
+}  # fmt: skip
+"""Other names of functions."""
+OPERATORS = {"+": 5, "-": 5, "*": 6, "/": 6, "%": 6, "||": 4, "=": 3, "!=": 3, "<": 3, "<=": 3}
+"""Functions that are written between their arguments, and how tightly they bind."""
+
+
+def call(name: str, arguments: list[Value | None]) -> Value | None:
+    """The value of a function; None if it is unknown."""
+    function = FUNCTIONS[name]
+    if function.tolerant:
+        found: Value | None = function.compute(*arguments)
+        return found
+    plains = []
+    for place, value in enumerate(arguments):
+        if value is None or value.kind not in function.takes_at(place):
+            return None
+        plains.append(arithmetic.plain_number(value.plain) if value.kind is N else value.plain)
+    plain = function.compute(*plains)
+    return None if plain is None else Value(function.gives, plain)  # type: ignore[arg-type]
+
+
+def _define(
+    name: str, takes: str, gives: Kind | None, compute: Callable[..., Any], least: int = -1, *, tolerant: bool = False
+) -> None:
+    """`takes`: a letter per argument, then … if the last one repeats."""
+    kinds = {"n": {N}, "s": {S}, "b": {B}, "t": {T}, "l": {L}, "a": ANY, "m": {S, L}, "p": {N, T}}
+    letters = takes.removesuffix("…")
+    found = tuple(frozenset(kinds[letter]) for letter in letters)
+    most = None if takes.endswith("…") else len(letters)
+    FUNCTIONS[name] = Function(name, found, gives, compute, len(letters) if least < 0 else least, most, tolerant)
+
+
+def _substr(text: str, start: Any, length: Any = None) -> str | None:
+    """Characters count from 1, from the end if `start` is negative."""
+    if not isinstance(start, int) or not (length is None or (isinstance(length, int) and length >= 0)):
+        return None
+    first = start - 1 if start > 0 else (len(text) + start if start < 0 else -1)
+    last = len(text) if length is None else first + length
+    return text[max(first, 0) : max(last, 0)]
+
+
+def _number(number: Any) -> Any:
+    return None if number is None else arithmetic.plain_number(number)
+
+
+def _least(*values: Value | None) -> Value | None:
+    return _extreme(values, operator.lt)
+
+
+def _greatest(*values: Value | None) -> Value | None:
+    return _extreme(values, operator.gt)
+
+
+def _extreme(values: tuple[Value | None, ...], before: Callable[[Any, Any], bool]) -> Value | None:
+    """Absent ones are passed over, as in DuckDB; kinds that differ cannot be compared."""
+    present = [value for value in values if value is not None]
+    if not present or len({value.kind for value in present}) > 1 or present[0].kind is L:
+        return None
+    best = present[0]
+    for value in present[1:]:
+        if before(value.plain, best.plain):
+            best = value
+    return best
+
+
+def _of_elements(elements: Value | None, kind: Value | None, choose: Callable[..., Value | None]) -> Value | None:
+    """Of a list's elements, or of those of one kind; nulls are passed over."""
+    if elements is None or elements.kind is not L:
+        return None
+    scalars = [element for element in elements.plain if isinstance(element, Value)]
+    return choose(*[each for each in scalars if kind is None or str(each.kind) == kind.plain])
+
+
+def _coalesce(*values: Value | None) -> Value | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _concat(*values: Value | None) -> Value | None:
+    """Absent ones are passed over, as in DuckDB; `||` is unknown with one of them."""
+    present = [value for value in values if value is not None]
+    if any(value.kind is not S for value in present):
+        return None
+    return Value(S, "".join(value.plain for value in present))
+
+
+def _moved(left: Value | None, right: Value | None, compute: Callable[..., Any]) -> Value | None:
+    """Numbers, or timestamps with numbers of microseconds: what has a timestamp on one side is one, the difference of two is a number."""
+    if left is None or right is None or not {left.kind, right.kind} <= {N, T}:
+        return None
+    count = (left.kind is T) + (right.kind is T)
+    if compute is arithmetic.subtract:
+        kind = T if count == 1 else N
+        if left.kind is N and right.kind is T:
+            return None
+    else:
+        kind = T if count else N
+        if count == 2:
+            return None
+    found = compute(*(arithmetic.plain_number(each.plain) for each in (left, right)))
+    if found is None or (kind is T and not isinstance(found, int)) or (kind is T and found == INT64_MIN):
+        return None
+    return Value(kind, found)
+
+
+def _part(name: str) -> Callable[[int], Any]:
+    return lambda moment: _number(moments.date_part(name, moment))
+
+
+def _case(*parts: Value | None) -> Value | None:
+    """Condition, value, condition, value, …, and the value if none holds."""
+    for condition, value in zip(parts[:-1:2], parts[1::2], strict=True):
+        if condition is not None and condition.kind is B and condition.plain:
+            return value
+    return parts[-1]
+
+
+def _compared(compare: Callable[[Any, Any], bool]) -> Callable[..., Value | None]:
+    def compute(left: Value | None, right: Value | None) -> Value | None:
+        if left is None or right is None or left.kind is not right.kind or left.kind is L:
+            return None
+        return Value(B, compare(left.plain, right.plain))
+
+    return compute
+
+
+_define("+", "pp", None, lambda left, right: _moved(left, right, arithmetic.add), tolerant=True)
+_define("-", "pp", None, lambda left, right: _moved(left, right, arithmetic.subtract), tolerant=True)
+_define("*", "nn", N, arithmetic.multiply)
+_define("/", "nn", N, arithmetic.divide)
+_define("%", "nn", N, arithmetic.remainder)
+_define("negative", "n", N, arithmetic.negate)
+_define("abs", "n", N, arithmetic.absolute)
+_define("floor", "n", N, arithmetic.floor)
+_define("ceil", "n", N, arithmetic.ceiling)
+_define("round", "nn", N, arithmetic.round_half_away, 1)
+_define("least", "a…", None, _least, tolerant=True)
+_define("greatest", "a…", None, _greatest, tolerant=True)
+_define("coalesce", "a…", None, _coalesce, tolerant=True)
+_define("case", "a…", None, _case, tolerant=True)
+_define("=", "aa", B, _compared(operator.eq), tolerant=True)
+_define("!=", "aa", B, _compared(operator.ne), tolerant=True)
+_define("<", "aa", B, _compared(operator.lt), tolerant=True)
+_define("<=", "aa", B, _compared(operator.le), tolerant=True)
+
+_define("lower", "s", S, simple_lower)
+_define("upper", "s", S, simple_upper)
+_define("trim", "s", S, lambda text: text.strip(" "))
+_define("ltrim", "s", S, lambda text: text.lstrip(" "))
+_define("rtrim", "s", S, lambda text: text.rstrip(" "))
+_define("length", "m", N, len)
+_define("cardinality", "l", N, len)
+_define("list_min", "ls", None, lambda elements, kind=None: _of_elements(elements, kind, _least), 1, tolerant=True)
+_define("list_max", "ls", None, lambda elements, kind=None: _of_elements(elements, kind, _greatest), 1, tolerant=True)
+_define("substr", "snn", S, _substr, 2)
+_define("||", "ss", S, operator.add)
+_define("concat", "s…", S, _concat, tolerant=True)
+_define("date_part", "st", N, lambda part, moment: _number(moments.date_part(part, moment)))
+_define("date_trunc", "st", T, moments.date_trunc)
+for _name in ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "dayofweek", "dayofyear", "epoch"):
+    _define(_name, "t", N, _part(_name))
+FUNCTIONS["now"] = Function("now", (), T, lambda: None, 0, 0)
+_define("ip4", "s", N, networks.address_v4)
+_define("ip6_upper", "s", N, lambda text: networks.address_half(text, True))
+_define("ip6_lower", "s", N, lambda text: networks.address_half(text, False))
+_define("replace", "sss", S, lambda text, old, new: text.replace(old, new) if old else text)
+_define("starts_with", "ss", B, str.startswith)
+_define("ends_with", "ss", B, str.endswith)
+_define("contains", "ss", B, operator.contains)

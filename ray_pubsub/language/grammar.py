@@ -1,0 +1,323 @@
+"""The grammar: what an expression is, and errors that point at the place.
+
+grammar.lark is the specification of the language. parser.py reads the same language faster; a text that it does not read comes here, and
+this parse raises the error, or has the last word. Tests hold the two equal. `TreeBuilder` makes a node of each rule as it is recognised,
+so there is no parse tree between and no recursion however deep the text nests.
+"""
+
+from __future__ import annotations
+
+import threading
+from importlib import resources
+from typing import Any, cast
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+from ray_pubsub.errors import ExpressionLimitError, ExpressionSyntaxError, ExpressionTypeError
+from ray_pubsub.language import words
+from ray_pubsub.language.building import calls, predicates
+from ray_pubsub.language.building.constants import BrokenConstant
+from ray_pubsub.language.functions.moments import read_interval
+from ray_pubsub.language.hints import hint_at
+from ray_pubsub.language.size import check_size
+from ray_pubsub.language.terms import Attribute, Call, Condition, Term, is_computed
+from ray_pubsub.language.tree import Not, Operand, Tree, conjunction, disjunction
+from ray_pubsub.model.values import Kind
+from ray_pubsub.settings import Limits
+
+__all__ = ["DEFAULT_LIMITS", "parse_by_grammar", "parse_term"]
+
+DEFAULT_LIMITS = Limits()
+WITHOUT_LIMITS = Limits(
+    nesting_depth=200,
+    **dict.fromkeys(
+        ("text_length", "word_length", "set_size", "pattern_length", "leaves", "term_size", "term_depth"), 1 << 40
+    ),
+)
+
+
+def parse_by_grammar(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
+    """The tree of an expression; raises an ExpressionError that says what is wrong and where."""
+    if not isinstance(text, str):
+        raise ExpressionTypeError(repr(text)[:200], f"an expression is a str, not {type(text).__name__}")
+    if len(text) > limits.text_length:
+        raise ExpressionLimitError("text_length", limits.text_length, len(text))
+    check_size(text, limits)
+    depth, tree = cast(tuple[int, Tree], _parsed(text, limits, "start"))
+    if depth > limits.nesting_depth:
+        raise ExpressionLimitError("nesting_depth", limits.nesting_depth, depth)
+    predicates.check_leaves(tree, limits)
+    return tree
+
+
+def parse_term(text: str) -> Term:
+    """The term of a computed attribute's name. It was within limits when it was written."""
+    return cast(Term, _parsed(text, WITHOUT_LIMITS, "term"))
+
+
+def _parsed(text: str, limits: Limits, start: str) -> Any:
+    around = (
+        _CURRENT.limits,
+        _CURRENT.text,
+        _CURRENT.cases,
+        _CURRENT.extracts,
+    )  # a parse may need another: the names of terms are texts
+    _CURRENT.limits, _CURRENT.text, _CURRENT.cases, _CURRENT.extracts = limits, text, 0, 0
+    try:
+        return _lark().parse(text, start)
+    except UnexpectedInput as error:
+        raise _syntax_error(text, error) from None
+    finally:
+        _CURRENT.limits, _CURRENT.text, _CURRENT.cases, _CURRENT.extracts = around
+
+
+class _Current(threading.local):
+    """The parse under way in this thread: its limits, its text, and how many `case` are open."""
+
+    limits = DEFAULT_LIMITS
+    text = ""
+    cases = 0
+    extracts = 0
+
+
+_CURRENT = _Current()
+
+
+class TreeBuilder(Transformer[Token, Any]):
+    """One method a grammar rule. A condition is (depth, node); everything else is a Term."""
+
+    def start(self, children: list[Any]) -> Any:
+        return _condition(children[0])
+
+    def term(self, children: list[Any]) -> Any:
+        return _term(children[0])
+
+    def relation(self, children: list[Any]) -> Any:
+        left, symbol, right = children
+        return Call(str(symbol), (_term(left), _term(right)))
+
+    def disjunction(self, children: list[Any]) -> Any:
+        parts = [_condition(child) for child in children if not isinstance(child, Token)]
+        return max(depth for depth, _ in parts) + 1, disjunction([node for _, node in parts])
+
+    def conjunction(self, children: list[Any]) -> Any:
+        parts = [_condition(child) for child in children if not isinstance(child, Token)]
+        return max(depth for depth, _ in parts) + 1, conjunction([node for _, node in parts])
+
+    def negation(self, children: list[Any]) -> Any:
+        depth, node = _condition(children[1])
+        return depth + 1, Not(node)
+
+    def comparison(self, children: list[Any]) -> Any:
+        left, symbol, right = children
+        return 1, predicates.comparison(_term(left), str(symbol), _term(right), _CURRENT.limits)
+
+    def between(self, children: list[Any]) -> Any:
+        subject, negated, _, low, _, high = children
+        return 1, predicates.between(_term(subject), _term(low), _term(high), negated is not None, _CURRENT.limits)
+
+    def in_(self, children: list[Any]) -> Any:
+        subject, negated, _, *members = children
+        return 1, predicates.member(_term(subject), list(map(_term, members)), negated is not None, _CURRENT.limits)
+
+    def like(self, children: list[Any]) -> Any:
+        subject, negated, _, pattern, _, escape = children
+        return 1, predicates.like(_term(subject), pattern, escape, negated is not None, _CURRENT.limits)
+
+    def ilike(self, children: list[Any]) -> Any:
+        subject, negated, _, pattern, _, escape = children
+        return 1, predicates.like(_term(subject), pattern, escape, negated is not None, _CURRENT.limits, folded=True)
+
+    def regexp(self, children: list[Any]) -> Any:
+        subject, negated, _, pattern = children
+        return 1, predicates.regexp(_term(subject), pattern, negated is not None, _CURRENT.limits)
+
+    def is_null(self, children: list[Any]) -> Any:
+        subject, _, negated, _ = children
+        return 1, predicates.is_null(_term(subject), negated is not None, _CURRENT.limits)
+
+    def join(self, children: list[Any]) -> Any:
+        left, symbol, right = children
+        return calls.operation(str(symbol), [_term(left), _term(right)], _CURRENT.limits)
+
+    sum = product = join
+
+    def signed(self, children: list[Any]) -> Any:
+        sign, value = children
+        return calls.signed(str(sign), _term(value), _CURRENT.limits)
+
+    def call(self, children: list[Any]) -> Any:
+        name, *arguments = (child for child in children if child is not None)
+        return calls.called(_CURRENT.text, name.start_pos, str(name), arguments, _CURRENT.limits)
+
+    def case(self, children: list[Any]) -> Any:
+        parts = [child for child in children if child is not None and not isinstance(child, Token)]
+        return calls.case(parts, _CURRENT.limits)
+
+    def list_(self, children: list[Any]) -> Any:
+        return calls.listed([_term(child) for child in children if child is not None], _CURRENT.limits)
+
+    def attribute(self, children: list[Token]) -> Attribute:
+        name = ".".join(_identifier(token) for token in children)
+        if len(name) > _CURRENT.limits.word_length:
+            raise ExpressionLimitError("word_length", _CURRENT.limits.word_length, len(name))
+        if is_computed(name):
+            raise ExpressionTypeError(ascii(name), "an attribute's name cannot begin with a NUL character")
+        if not name.isascii():
+            try:
+                name.encode()
+            except UnicodeEncodeError:
+                raise ExpressionTypeError(ascii(name), "an attribute's name has a lone surrogate") from None
+        return Attribute(name)
+
+    def number(self, children: list[Token]) -> Operand:
+        return _operand(Kind.NUMBER, children[0], words.read_number)
+
+    def string(self, children: list[Token]) -> Operand:
+        return _operand(Kind.STRING, children[0], words.read_string)
+
+    def moment(self, children: list[Token]) -> Operand:
+        reader = words.read_date if children[0].type == "DATE" else words.read_moment
+        return _operand(Kind.TIMESTAMP, children[1], reader, f"{children[0]} ")
+
+    def interval(self, children: list[Token]) -> Operand:
+        return _operand(Kind.NUMBER, children[1], read_interval, f"{children[0]} ")
+
+    def extract(self, children: list[Any]) -> Any:
+        _, part, _, value = children
+        return calls.operation("date_part", [Operand(Kind.STRING, str(part).lower()), _term(value)], _CURRENT.limits)
+
+    def special(self, children: list[Token]) -> Operand:
+        return _operand(Kind.NUMBER, children[1], words.read_special, f"{children[0]} ")
+
+    def boolean(self, children: list[Token]) -> Operand:
+        return Operand(Kind.BOOLEAN, children[0].type == "TRUE")
+
+    def null(self, children: list[Token]) -> Operand:
+        return Operand(None, None)
+
+
+# The rules' names mean something else in Python.
+setattr(TreeBuilder, "in", TreeBuilder.in_)
+setattr(TreeBuilder, "list", TreeBuilder.list_)  # noqa: B010 - as a method it would hide the type
+
+
+def _operand(kind: Kind, token: Token, read: Any, before: str = "") -> Operand:
+    try:
+        return Operand(kind, read(str(token)), place=cast(int, token.start_pos))
+    except words.BadConstant as problem:
+        return Operand(Kind.NUMBER, BrokenConstant(f"{before}{token}", str(problem)))
+
+
+def _condition(value: Any) -> tuple[int, Tree]:
+    """A value alone is a condition if it is true or false."""
+    return value if isinstance(value, tuple) else (1, predicates.bare(value))
+
+
+def _term(value: Any) -> Term:
+    return Condition(value[1]) if isinstance(value, tuple) else value
+
+
+def _identifier(token: Token) -> str:
+    if token.type != "QUOTED":
+        return str(token)
+    quote = token[0]
+    return str(token)[1:-1].replace(quote * 2, quote)
+
+
+def _keyword(token: Token) -> Token:
+    word = token.lower()
+    if _CURRENT.extracts and word == "from":
+        token.type = "FROM"
+        _CURRENT.extracts -= 1
+    elif _CURRENT.cases and word in INSIDE_CASE:  # elsewhere these are names like any other
+        token.type = INSIDE_CASE[word]
+        _CURRENT.cases -= word == "end"
+    else:
+        token.type = words.KEYWORDS.get(word, "NAME")
+    return token
+
+
+def _extract_begins(token: Token) -> Token:
+    _CURRENT.extracts += 1
+    return token
+
+
+def _case_begins(token: Token) -> Token:
+    _CURRENT.cases += 1
+    return token
+
+
+INSIDE_CASE = {"when": "WHEN", "then": "THEN", "else": "ELSE", "end": "END"}
+
+
+_PARSER: Lark | None = None
+
+
+def _lark() -> Lark:
+    # Built at first use: the table takes 20 ms that `import ray_pubsub` should not cost.
+    global _PARSER  # noqa: PLW0603 - a module-level cache
+    if _PARSER is None:
+        grammar = resources.files("ray_pubsub.language").joinpath("grammar.lark").read_text()
+        _PARSER = Lark(
+            grammar,
+            parser="lalr",
+            lexer="basic",
+            transformer=TreeBuilder(),
+            lexer_callbacks={"NAME": _keyword, "CASE": _case_begins, "EXTRACT": _extract_begins},
+            start=["start", "term"],
+            maybe_placeholders=True,
+        )
+    return _PARSER
+
+
+TERMINAL_WORDS = {
+    "NAME": "an attribute",
+    "QUOTED": "an attribute",
+    "NUMBER": "a number",
+    "RSQB": "']'",
+    "STRING": "a 'string'",
+    "TIMESTAMP": "a timestamp",
+    "DATE": "a timestamp",
+    "DOUBLE": "a number",
+    "OPERATOR": "a comparison (= != < <= > >=)",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "COMMA": "','",
+    "DOT": "'.'",
+    "$END": "the end",
+    "TRUE": "true or false",
+    "FALSE": "true or false",
+    "REGEXP": "'regexp'",
+}
+
+
+UNMENTIONED = {"SIGN", "FACTOR", "JOIN", "LSQB", "CASE", "INTERVAL", "EXTRACT"}
+"""Where a value may stand or go on, so may these; to name them each time would hide what matters."""
+
+
+def _syntax_error(text: str, error: UnexpectedInput) -> ExpressionSyntaxError:
+    if isinstance(error, UnexpectedToken) and error.token.type != "$END":
+        position = cast(int, error.token.start_pos)
+        found = f"'{error.token}'"
+    elif isinstance(error, UnexpectedCharacters):
+        position = cast(int, error.pos_in_stream)
+        found = repr(text[position])
+    else:
+        position, found = len(text), "end"
+    hint = hint_at(text, position)
+    if isinstance(error, UnexpectedCharacters):
+        reason = {
+            "'": "a string that is not closed",
+            '"': "a quoted identifier that is empty or not closed",
+            "`": "a quoted identifier that is empty or not closed",
+        }.get(text[position], "")
+        if text[position].isdigit() or text[position] == ".":
+            reason = "a malformed number"
+        return ExpressionSyntaxError(text, position, found, (), reason, "" if reason else hint)
+    terminals = error.accepts or error.expected if isinstance(error, UnexpectedToken) else set()
+    shown = terminals - UNMENTIONED if terminals - UNMENTIONED else terminals
+    expected = sorted({TERMINAL_WORDS.get(name, f"'{name.lower()}'") for name in shown} - {"'.'"})
+    reason = "" if text.strip() else "the expression is empty"
+    return ExpressionSyntaxError(text, position, found, tuple(expected), reason, hint)

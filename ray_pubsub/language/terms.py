@@ -1,0 +1,158 @@
+"""Terms: what a predicate may have on its left side beside an attribute. `lower(name)`, `price * quantity`, `a < b` as a value.
+
+A predicate names what it tests by a string. For an attribute that is its name; for a term it is COMPUTED followed by the term's canonical
+text, so two subscriptions that write the same term in different ways test the same thing. Such a name is a computed attribute: an index
+gives it a number, evaluates it once per batch and codes it as it codes any other attribute. Everything below the language therefore
+handles terms without knowing of them; code that needs the structure calls `term_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ray_pubsub.language.tree import Constant, Holds, Operand, Tree, leaves
+
+__all__ = [
+    "COMPUTED",
+    "NOW",
+    "Attribute",
+    "Call",
+    "Condition",
+    "Listed",
+    "Term",
+    "attributes_of",
+    "attributes_of_leaf",
+    "attributes_of_name",
+    "attributes_of_term",
+    "depth_of",
+    "is_computed",
+    "is_flag_term",
+    "needed_by_name",
+    "parts_of",
+    "term_of",
+]
+
+COMPUTED = "\0"
+"""Begins the name of a computed attribute. No attribute of an event has a name that begins so: the parser refuses it."""
+NOW = COMPUTED + "now()"
+"""What `now()` is called where an event's values are looked up: every event of a batch has the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute where a value may stand."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function or operator and what it is applied to."""
+
+    function: str
+    arguments: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition used as a value: true, false, or null where it is unknown."""
+
+    tree: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list written out: `['a', 'b']`. It stands only where a function takes a list of constants."""
+
+    members: tuple[Operand, ...]
+
+
+Term = Attribute | Operand | Call | Condition | Listed
+
+
+def is_computed(name: str) -> bool:
+    """Whether a predicate on this name tests a term, not an attribute."""
+    return name.startswith(COMPUTED)
+
+
+def is_flag_term(term: Term) -> bool:
+    """Whether the term is a flag: true of an event or absent from it (language/lowering.py)."""
+    return isinstance(term, Condition) and isinstance(term.tree, Holds)
+
+
+@lru_cache(maxsize=65_536)
+def term_of(name: str) -> Term:
+    """The term that a predicate's name stands for."""
+    if not is_computed(name):
+        return Attribute(name)
+    from ray_pubsub.language.grammar import parse_term  # the grammar builds trees, and trees name terms
+
+    return parse_term(name.removeprefix(COMPUTED))
+
+
+@lru_cache(maxsize=65_536)
+def attributes_of_name(name: str) -> frozenset[str]:
+    """The attributes of an event that a predicate on this name depends on."""
+    if not is_computed(name):
+        return frozenset([name])
+    return attributes_of_term(term_of(name))
+
+
+def attributes_of_term(term: Term) -> frozenset[str]:
+    """The attributes of an event that a term depends on."""
+    return frozenset(attribute for part in parts_of(term) for attribute in _own_attributes(part))
+
+
+TOLERANT = {"coalesce", "least", "greatest", "concat", "case"}
+"""Functions that may have a value although an argument is absent."""
+
+
+@lru_cache(maxsize=65_536)
+def needed_by_name(name: str) -> frozenset[str]:
+    """Attributes without which what a predicate on this name tests is absent."""
+    return _needed(term_of(name))
+
+
+def _needed(term: Term) -> frozenset[str]:
+    if isinstance(term, Attribute):
+        return needed_by_name(term.name) if is_computed(term.name) else frozenset([term.name])
+    if isinstance(term, Call) and term.function not in TOLERANT:
+        return frozenset().union(*map(_needed, term.arguments))
+    return frozenset()
+
+
+def attributes_of_leaf(leaf: Tree) -> frozenset[str]:
+    """The attributes of an event that one predicate depends on."""
+    if isinstance(leaf, Constant):
+        return frozenset()
+    if isinstance(leaf, Holds):
+        return frozenset().union(*map(attributes_of_name, leaf.attributes))
+    return attributes_of_name(leaf.attribute)  # type: ignore[union-attr]
+
+
+def attributes_of(tree: Tree) -> set[str]:
+    """The attributes of an event that an expression depends on."""
+    return {name for leaf in leaves(tree) for name in attributes_of_leaf(leaf)}
+
+
+def parts_of(term: Term) -> Iterator[Term]:
+    """The term and all terms inside it; a condition is one part."""
+    stack = [term]
+    while stack:
+        part = stack.pop()
+        yield part
+        if isinstance(part, Call):
+            stack.extend(part.arguments)
+
+
+def depth_of(term: Term) -> int:
+    """How deep calls are nested."""
+    return 1 + max(map(depth_of, term.arguments), default=0) if isinstance(term, Call) else 0
+
+
+def _own_attributes(part: Term) -> set[str]:
+    if isinstance(part, Attribute):
+        return {part.name}
+    return attributes_of(part.tree) if isinstance(part, Condition) else set()

@@ -1,0 +1,1 @@
+"""Arrow: columns of events, texts and decimals, and tables of any kind."""

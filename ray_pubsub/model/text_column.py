@@ -1,0 +1,172 @@
+"""Strings as UTF-8 bytes: what events carry is hashed, compared and searched without a Python object for each string."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["TextBytes", "TextColumn", "checked_texts", "invalid_utf8"]
+
+NOT_ASCII = np.uint64(0x8080808080808080)
+
+
+class TextBytes(NamedTuple):
+    """String i is `data[start[i]:stop[i]]`, valid UTF-8, whose order by bytes is the order by code points."""
+
+    data: NDArray[np.uint8]
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+
+
+class TextColumn:
+    """Strings, as bytes or as Python has them, each made of the other when it is asked for. Immutable."""
+
+    __slots__ = ("_bytes", "_list", "distinct", "hashes")
+
+    def __init__(self, encoded: TextBytes | None, texts: list[str] | None = None) -> None:
+        """At least one of the two; `texts` are valid Unicode."""
+        self._bytes = None if encoded is None else _read_only(encoded)
+        self._list = texts
+        self.hashes: Any = None
+        """A place for columns/string_hashes.py to remember the strings' hashes."""
+        self.distinct: Any = None
+        """And another, for the distinct ones among them."""
+
+    @classmethod
+    def encoded(cls, texts: Sequence[str]) -> TextColumn:
+        """Raises UnicodeEncodeError for a lone surrogate, TypeError for what is not a str."""
+        return cls(_encoded(texts))
+
+    @property
+    def bytes(self) -> TextBytes:
+        if self._bytes is None:
+            assert self._list is not None
+            self._bytes = _read_only(_encoded(self._list))
+        return self._bytes
+
+    def __len__(self) -> int:
+        return len(self._list) if self._list is not None else len(self.bytes.start)
+
+    def __getitem__(self, place: int) -> str:
+        return self.tolist()[place]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[str]:
+        """The strings as Python has them; made once."""
+        if self._list is None:
+            data, start, stop = self.bytes
+            raw, bounds = data.tobytes(), zip(start.tolist(), stop.tolist(), strict=True)
+            if raw.isascii():
+                text = raw.decode()
+                self._list = [text[first:last] for first, last in bounds]
+            else:
+                self._list = [raw[first:last].decode() for first, last in bounds]
+        return self._list
+
+    def raw(self, place: int) -> builtins.bytes:
+        """The bytes of one string."""
+        data, start, stop = self.bytes
+        return data[start[place] : stop[place]].tobytes()
+
+    def take(self, places: NDArray[np.int64]) -> TextColumn:
+        """The strings at these places; the bytes are shared."""
+        data, start, stop = self.bytes
+        return TextColumn(TextBytes(data, start[places], stop[places]))
+
+    @classmethod
+    def joined(cls, columns: Sequence[TextColumn]) -> TextColumn:
+        """The strings of columns one after the other."""
+        parts = [column.bytes for column in columns]
+        firsts = np.cumsum([0, *(len(part.data) for part in parts)])
+        moved = [[part.start + first, part.stop + first] for part, first in zip(parts, firsts, strict=False)]
+        start, stop = (np.concatenate(bounds) for bounds in zip(*moved, strict=True))
+        return cls(TextBytes(np.concatenate([part.data for part in parts]), start, stop))
+
+    def packed(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The bytes of the strings without any between them, and where each begins, with the end of the last."""
+        data, start, stop = self.bytes
+        offsets = np.zeros(len(start) + 1, np.int64)
+        np.cumsum(stop - start, out=offsets[1:])
+        if not len(start):
+            return data[:0], offsets
+        if (start[1:] == stop[:-1]).all():
+            return data[start[0] : stop[-1]], offsets
+        raw = data.tobytes()
+        parts = [raw[first:last] for first, last in zip(start.tolist(), stop.tolist(), strict=True)]
+        return np.frombuffer(b"".join(parts), np.uint8), offsets
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self.bytes)
+
+    def __reduce__(self) -> Any:
+        return TextColumn, (self.bytes,)
+
+
+def checked_texts(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[TextColumn, NDArray[np.bool_] | None]:
+    """The strings data[offsets[i]:offsets[i + 1]] and, unless all are valid UTF-8, which of them are; the others are empty."""
+    start, stop = offsets[:-1], offsets[1:]
+    valid = None if _is_ascii(data) else _valid_utf8(data, start, stop)
+    if valid is not None:
+        stop = np.where(valid, stop, start)
+    return TextColumn(TextBytes(data, start, stop)), valid
+
+
+def invalid_utf8(
+    data: NDArray[np.uint8], start: NDArray[np.int64], stop: NDArray[np.int64]
+) -> NDArray[np.int64] | list[int]:
+    """Which of the strings data[start[i]:stop[i]] are not valid UTF-8."""
+    valid = None if _is_ascii(data) else _valid_utf8(data, start, stop)
+    return [] if valid is None else np.flatnonzero(~valid)
+
+
+def _is_ascii(data: NDArray[np.uint8]) -> bool:
+    words = len(data) & ~7
+    bits = np.bitwise_or.reduce(data[:words].view(np.uint64), initial=np.uint64(0))
+    return not bits & NOT_ASCII and not (data[words:] & 0x80).any()
+
+
+def _valid_utf8(data: NDArray[np.uint8], start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.bool_] | None:
+    """Which strings are; None if all are. Together they may be valid although a character is cut in two."""
+    raw = data.tobytes()
+    if _decodes(raw) and not (data[start[start < len(data)]] & 0xC0 == 0x80).any():
+        return None
+    valid = np.array([_decodes(raw[first:last]) for first, last in zip(start.tolist(), stop.tolist(), strict=True)])
+    return None if valid.all() else valid
+
+
+def _decodes(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _encoded(texts: Sequence[str]) -> TextBytes:
+    # Joined and encoded at once: 15 ns a string, where an Arrow array of them takes 35.
+    data = np.frombuffer("\0".join(texts).encode(), np.uint8)
+    ends = np.flatnonzero(data == 0)
+    if len(ends) + 1 != len(texts):  # no strings, or one with a zero in it
+        parts = [text.encode() for text in texts]
+        data = np.frombuffer(b"".join(parts), np.uint8)
+        bounds = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+        return TextBytes(data, bounds[:-1], bounds[1:])
+    bounds = np.concatenate([[-1], ends, [len(data)]])
+    return TextBytes(data, bounds[:-1] + 1, bounds[1:])
+
+
+def _read_only(encoded: TextBytes) -> TextBytes:
+    """Whatever the arrays came from, kernels see one type of array and are compiled once."""
+    if not any(part.flags.writeable for part in encoded):
+        return encoded
+    views = [part.view() for part in encoded]
+    for view in views:
+        view.flags.writeable = False
+    return TextBytes._make(views)

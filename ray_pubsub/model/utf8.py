@@ -1,0 +1,28 @@
+"""Which strings of an Arrow column are UTF-8. Arrow checks their bytes only when it is asked to, and Spark does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+__all__ = ["valid_utf8"]
+
+
+def valid_utf8(strings: Any) -> NDArray[np.bool_]:
+    """Per row of a column of strings, whether it can be decoded. A null can."""
+    try:
+        strings.validate(full=True)  # all at once, as nearly every column is valid
+        return np.ones(len(strings), dtype=np.bool_)
+    except pa.ArrowInvalid:
+        return np.array([not text.is_valid or _decodes(text.as_buffer().to_pybytes()) for text in strings], np.bool_)
+
+
+def _decodes(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,91 @@
+"""How many rules cover each cell, per vector and level: this tells which cells a change covers for the first time, and which it leaves
+uncovered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.kernels.priority.boxes import add_boxes, add_corners, lower_counts, raise_counts, remove_boxes
+from ray_pubsub.priority.instantiation.boxes import Boxes, BoxList
+from ray_pubsub.priority.instantiation.vectors import Vector
+
+__all__ = ["Cover"]
+
+CELL_BY_CELL = 4
+"""Boxes that together have more than this many times the vector's cells are united by a difference array."""
+Cells = list[tuple[int, int, NDArray[np.int64]]]
+"""Vector, level, cells."""
+
+
+class Cover:
+    """Boxes, and per vector and level the number of them on each cell."""
+
+    def __init__(self, vectors: list[Vector], dtype: Any) -> None:
+        """`vectors` may grow. A count that reached the largest number of `dtype` stays there."""
+        self._vectors = vectors
+        self._dtype = dtype
+        self._full = int(np.iinfo(dtype).max)
+        self.counts: dict[tuple[int, int], NDArray[Any]] = {}
+        self.boxes: list[BoxList] = []
+
+    def add(self, number: int, boxes: Boxes, level_of: NDArray[np.uint8]) -> Cells:
+        """Counts boxes of one vector; returns the cells that no box covered before."""
+        while len(self.boxes) <= number:
+            self.boxes.append(BoxList(len(self._vectors[len(self.boxes)].columns)))
+        self.boxes[number].append(boxes)
+        vector = self._vectors[number]
+        found: Cells = []
+        levels = level_of[boxes.owners]
+        for level in np.unique(levels).tolist():
+            part = boxes.where(levels == level)
+            counts = self.counts.get((number, level))
+            if counts is None:
+                counts = np.zeros(vector.cells, dtype=self._dtype)
+            cells = part.cells()
+            fresh = np.empty(min(cells, vector.cells), dtype=np.int64)
+            if cells <= CELL_BY_CELL * vector.cells:
+                count = add_boxes(part.lows, part.highs, vector.strides, counts, self._full, fresh)
+            else:
+                count = raise_counts(_united(part, vector), counts, self._full, fresh)
+            self.counts[number, level] = counts  # readers see it from here on
+            found.append((number, level, fresh[:count]))
+        return found
+
+    def remove(self, numbers: list[int], level_of: NDArray[np.uint8]) -> Cells:
+        """Removes the boxes of rules; returns the cells that no box covers any more."""
+        chosen = np.unique(np.array(numbers, dtype=np.int64))
+        found: Cells = []
+        for number, boxes in enumerate(self.boxes):
+            vector, part = self._vectors[number], boxes.of(chosen)
+            levels = level_of[part.owners]
+            for level in np.unique(levels).tolist():
+                found.append((number, level, self._take_out(number, level, part.where(levels == level), vector)))
+        return found
+
+    def _take_out(self, number: int, level: int, boxes: Boxes, vector: Vector) -> NDArray[np.int64]:
+        counts = self.counts[number, level]
+        cells = boxes.cells()
+        bare = np.empty(min(cells, vector.cells), dtype=np.int64)
+        if cells <= CELL_BY_CELL * vector.cells:
+            count = remove_boxes(boxes.lows, boxes.highs, vector.strides, counts, self._full, bare)
+        else:
+            count = lower_counts(_united(boxes, vector), counts, self._full, bare)
+        return bare[:count]
+
+    @property
+    def nbytes(self) -> int:
+        counts = sum(counts.nbytes for counts in self.counts.values())
+        return counts + sum(boxes.nbytes for boxes in self.boxes)
+
+
+def _united(boxes: Boxes, vector: Vector) -> NDArray[np.int32]:
+    """How many of the boxes cover each cell, by a difference array: the corners first, then running sums along every axis."""
+    difference = np.zeros(vector.cells, dtype=np.int32)
+    add_corners(boxes.lows, boxes.highs, vector.shape, vector.strides, difference)
+    cube = difference.reshape(tuple(vector.shape.tolist()))
+    for axis in range(cube.ndim):
+        np.cumsum(cube, axis=axis, out=cube)
+    return difference

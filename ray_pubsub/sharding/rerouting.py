@@ -1,0 +1,97 @@
+"""Which stored subscriptions get another route, and another shard, because events have come to carry other attributes. Pure decisions.
+
+A subscription's route was chosen by the frequencies of its day (pivots.py). What a better one saves is fan-out: shards that an event is
+sent to. Routes count together: a shard is left out only when none of its subscriptions asks for the event, so all changes are judged as
+one, and made or not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ray_pubsub.sharding.frequency import AttributeFrequencies
+from ray_pubsub.sharding.pivots import Route
+
+__all__ = ["Reroute", "ReroutePlan", "RouteGroup", "fan_out", "plan_reroutes"]
+
+MARGIN = 1.5
+"""A route must be asked for by this many times fewer events: frequencies are never known exactly."""
+LEAST = 0.95
+"""What is left of the fan-out must be at most this part."""
+MOVES_PER_VISIT = 2
+"""Subscriptions that are taken to cost as much to move as it costs to send an event to one shard more. Assumed, not measured: it only
+decides how long a change must have lasted before routes follow it."""
+
+
+class RouteGroup(NamedTuple):
+    """Subscriptions of one shard that have one route, and would be given another (or the same) today."""
+
+    shard: int
+    route: Route
+    again: Route
+    subscriptions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reroute:
+    """Gives the subscriptions of a route on the source another route, and puts them on the target, which may be where they are."""
+
+    route: Route
+    again: Route
+    source: int
+    target: int
+
+
+class ReroutePlan(NamedTuple):
+    reroutes: list[Reroute]
+    before: float
+    """Shards that an event is expected to be sent to,"""
+    after: float
+    """and with these routes. Both are the same if nothing is to be done."""
+
+
+def plan_reroutes(groups: Sequence[RouteGroup], shards: int, frequencies: AttributeFrequencies) -> ReroutePlan:
+    """The changes that pay, if the stream stays as it is for as long as it is remembered; no changes if they would not. Subscriptions that
+    change go to the shard that has most of their new pivot."""
+    before = fan_out(((group.shard, group.route) for group in groups), shards, frequencies)
+    better = [group for group in groups if _share(group.route, frequencies) > MARGIN * _share(group.again, frequencies)]
+    nothing = ReroutePlan([], before, before)
+    if not better:
+        return nothing
+    changing = set(better)
+    of_pivot: defaultdict[str, Counter[int]] = defaultdict(Counter)
+    for group in groups:
+        home = group.again.home if group in changing else group.route.home
+        of_pivot[home][group.shard] += group.subscriptions
+    target = {pivot: min(counts, key=lambda shard: (-counts[shard], shard)) for pivot, counts in of_pivot.items()}
+    reroutes = [Reroute(group.route, group.again, group.shard, target[group.again.home]) for group in better]
+    kept = ((group.shard, group.route) for group in groups if group not in changing)
+    after = fan_out([*kept, *((each.target, each.again) for each in reroutes)], shards, frequencies)
+    cost = sum(group.subscriptions for group in better)
+    if after > LEAST * before or (before - after) * frequencies.events * MOVES_PER_VISIT < cost:
+        return nothing
+    return ReroutePlan(reroutes, before, after)
+
+
+def fan_out(routes: Iterable[tuple[int, Route]], shards: int, frequencies: AttributeFrequencies) -> float:
+    """Shards that an event is expected to be sent to, by the routes of each; attributes are taken to occur independently."""
+    asked: list[set[str]] = [set() for _ in range(shards)]
+    every = [False] * shards
+    for shard, route in routes:
+        asked[shard].update(route.attributes)
+        every[shard] |= route.universal
+    total = 0.0
+    for shard in range(shards):
+        passed = 0.0 if every[shard] else 1.0
+        for attribute in asked[shard]:
+            passed *= 1 - frequencies.frequency(attribute)
+        total += 1 - passed
+    return total
+
+
+def _share(route: Route, frequencies: AttributeFrequencies) -> float:
+    """The largest part of events that can ask for it."""
+    return 1.0 if route.universal else min(1.0, sum(map(frequencies.frequency, route.attributes)))

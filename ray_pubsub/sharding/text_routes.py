@@ -1,0 +1,59 @@
+"""The routes of many texts at once: parsed by kernels, as an index parses them, and routed without a tree. The same routes as
+PivotChooser.route finds, by the uses of attributes that include these texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from ray_pubsub.columns.texts.parsed_texts import ParsedTexts
+from ray_pubsub.columns.texts.text_compiler import portions
+from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.kernels.sharding.text_routes import UNIVERSAL as NO_LENGTH
+from ray_pubsub.kernels.sharding.text_routes import Attributes, routes_of_programs
+from ray_pubsub.kernels.texts import layout
+from ray_pubsub.settings import Limits
+from ray_pubsub.sharding.pivots import UNIVERSAL, PivotChooser, Route
+
+__all__ = ["TextsToRoute"]
+
+
+class TextsToRoute:
+    """Texts, parsed when this is made: that needs no lock, only finding the routes is done under the one of the chooser."""
+
+    def __init__(self, texts: Sequence[str], limits: Limits) -> None:
+        self._parsed = [ParsedTexts(texts[start:stop], limits, Vocabulary()) for start, stop in portions(texts)]
+
+    def routes(self, chooser: PivotChooser) -> list[Route | None]:
+        """The route of each text; None for one that language/parser.py must look at, since it is wrong or unusual."""
+        return [route for parsed in self._parsed for route in _routes(parsed, chooser)]
+
+
+def _routes(parsed: ParsedTexts, chooser: PivotChooser) -> list[Route | None]:
+    names = parsed.attributes
+    owner = np.repeat(np.arange(len(parsed.read)), np.diff(parsed.columns.leaf_offsets))
+    counted = (parsed.leaves["operator"] != layout.CONSTANT) & parsed.read[owner]
+    uses = np.bincount(parsed.leaves["attribute"][counted], minlength=len(names))
+    chooser.uses.update(Counter({name: count for name, count in zip(names, uses.tolist(), strict=True) if count}))
+    order = sorted(range(len(names)), key=lambda number: chooser.rarity(names[number]))
+    rank = np.empty(len(names), np.int32)
+    rank[order] = np.arange(len(names), dtype=np.int32)
+    ranked = [names[number] for number in order]
+    frequency = np.array([chooser.rarity(name)[0] for name in ranked], np.float64)
+    longest = int(np.diff(parsed.columns.program_offsets).max(initial=0))
+    offsets, lengths, ranks = routes_of_programs(parsed.columns, parsed.read, Attributes(rank, frequency), longest)
+    raw, size = ranks.tobytes(), ranks.itemsize
+    known: dict[bytes, Route] = {}
+    found: list[Route | None] = []
+    for read, start, length in zip(parsed.read.tolist(), offsets.tolist(), lengths.tolist(), strict=True):
+        if not read or length == NO_LENGTH:
+            found.append(UNIVERSAL if read else None)
+            continue
+        key = raw[start * size : (start + length) * size]
+        route = known.get(key)
+        if route is None:
+            route = known[key] = Route(tuple(ranked[place] for place in ranks[start : start + length].tolist()))
+        found.append(route)
+    return found

@@ -1,0 +1,44 @@
+"""The processes of a server: which there are, their process ids, and how to kill them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+from actors.transport.calls import answer
+from ray_pubsub.errors import UnavailableError
+
+__all__ = ["kill", "pid_of", "roles"]
+
+
+def roles(server: Any) -> dict[str, Any]:
+    """The actor handles of a server by role: "registry", "shard-0", "coordinator-0"…"""
+    named = {"registry": server.registry}
+    named.update({f"shard-{number}": handle for number, handle in enumerate(server.shards)})
+    named.update({f"coordinator-{number}": handle for number, handle in enumerate(server.coordinators)})
+    if len(server.coordinators) > 1:
+        named["mailboxes"] = server.mailboxes
+    return named
+
+
+def pid_of(server: Any, role: str, timeout: float = 30.0) -> int:
+    """The process id of a role; repeats the question until the process answers."""
+    handle = roles(server)[role]
+    method = "mailbox_health" if role == "mailboxes" else "health"
+    ends = time.monotonic() + timeout
+    while True:
+        try:
+            return int(answer(getattr(handle, method).remote(), role, 5.0)["pid"])
+        except UnavailableError:
+            if time.monotonic() > ends:
+                raise
+            time.sleep(0.05)
+
+
+def kill(server: Any, *names: str) -> None:
+    """kill -9 of these roles, all at once."""
+    pids = [pid_of(server, name) for name in names]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)

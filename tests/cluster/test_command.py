@@ -1,0 +1,161 @@
+"""The command `ray-pubsub` against a running server: most of it by typer's runner, the rest by the console script itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from actors.client.server import Server
+from actors.cluster.joining import Joined
+from actors.command.entry import app
+
+SCRIPT = Path(sys.executable).with_name("ray-pubsub")
+
+
+def run(server: Server, *arguments: Any) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments), "--server", server.name])
+
+
+def facts(server: Server, *arguments: Any) -> Any:
+    result = run(server, *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_from_a_subscription_to_its_delivery(server: Server, tmp_path: Path) -> None:
+    assert facts(server, "subscribe", "cli-desk", "cli.price < 10", "--id", "cli-1") == {
+        "id": "cli-1",
+        "subscriber": "cli-desk",
+    }
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"cli": {"price": 5}, "id": "cli-a"}\n{"cli": {"price": 50}, "id": "cli-b"}\n')
+    told = facts(server, "publish", events, "--event-id", "id")
+    assert (told["events"], told["matches"], told["delivered"]) == (2, 1, 1)
+    assert facts(server, "publish", events, "--event-id", "id")["duplicates"] == 1
+    shown = run(server, "publish", events, "--event-id", "id", "--match-only", "--show")
+    assert shown.stdout == "cli-a\tcli-1\tcli-desk\tlow\n"
+    kept = facts(server, "listen", "cli-desk", "--keep", "--limit", 1)
+    assert (kept["event"], kept["attempt"]) == ({"cli": {"price": 5}, "id": "cli-a"}, 1)
+    assert facts(server, "listen", "cli-desk", "--limit", 1)["event_id"] == "cli-a"
+    nothing = run(server, "listen", "cli-desk", "--idle", 0)
+    assert (nothing.exit_code, nothing.stdout) == (0, "")
+
+
+def test_bad_events_are_reported(server: Server, tmp_path: Path) -> None:
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"cli.x": 1}\nnot json\n')
+    result = run(server, "publish", events)
+    assert result.exit_code == 1 and "event 1: " in result.stderr
+
+
+def test_loading_and_exporting(server: Server, tmp_path: Path) -> None:
+    table = tmp_path / "wishes.csv"
+    table.write_text(
+        "id,subscriber,expression\nload-1,loader,load.x < 5\nload-2,loader,load.x <\nload-3,loader,load.y = 'a'\n"
+    )
+    result = run(server, "load", table, "--rejected", tmp_path / "rejected.jsonl", "--json")
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert (told["added"], told["rejected"]) == (2, 1)
+    (row,) = map(json.loads, (tmp_path / "rejected.jsonl").read_text().splitlines())
+    assert (row["position"], row["id"]) == (1, "load-2") and "unexpected end" in row["reason"]
+    assert "unexpected end" in run(server, "load", table).stderr
+    for kind in ("jsonl", "csv", "parquet"):
+        exported = tmp_path / f"exported.{kind}"
+        assert facts(server, "export", exported, "--subscriber", "loader")["exported"] == 2
+        assert facts(server, "load", exported)["added"] == 2
+    assert [(each.id, each.expression) for each in server.subscriptions("loader")] == [
+        ("load-1", "load.x < 5"),
+        ("load-3", "load.y = 'a'"),
+    ]
+    carried = ["--data", '{"title": "A, \\"b\\""}', "--tag", "load-b", "--tag", "load-a"]
+    assert facts(server, "subscribe", "loader", "load.z = 1", "--id", "load-4", *carried)["id"] == "load-4"
+    server.subscribe("loader", "load.z = 2", id="load-5", data="5", tags=["load-a"])
+    for kind in ("jsonl", "csv", "parquet"):
+        exported = tmp_path / f"tagged.{kind}"
+        assert facts(server, "export", exported, "--tag", "load-a")["exported"] == 2
+        server.unsubscribe_many(tag="load-a")
+        assert facts(server, "load", exported)["added"] == 2
+        found = {each.id: (each.data, each.tags) for each in server.subscriptions("loader", tag="load-a")}
+        assert found == {"load-4": ({"title": 'A, "b"'}, ("load-a", "load-b")), "load-5": ("5", ("load-a",))}
+    bad = run(server, "subscribe", "loader", "load.z = 1", "--data", "{")
+    assert bad.exit_code == 2 and "must be JSON" in bad.stderr
+    assert run(server, "load", table, "--tag", "all-of-them").exit_code == 1
+    assert [each.id for each in server.subscriptions(tag="all-of-them")] == ["load-1", "load-3"]
+    assert facts(server, "export", tmp_path / "all.jsonl")["exported"] == server.stats().registry["subscriptions"]
+
+
+def test_explaining(server: Server) -> None:
+    server.subscribe("explained", "explained.x > 5", id=4711)
+    result = run(server, "explain", '{"explained": {"x": 3}}', "4711")
+    assert result.stdout == "✗ explained.x > 5   (is 3)\n"
+    assert "shards" in facts(server, "explain", '{"explained": {"x": 3}}')
+    unknown = run(server, "explain", '{"x": 1}', "nobody")
+    assert unknown.exit_code == 1 and "there is no subscription 'nobody'" in unknown.stderr
+
+
+def test_looking_in(server: Server) -> None:
+    server.subscribe("looked", "looked.x >= 0", id="looked-1")
+    server.publish([{"looked": {"x": number}} for number in range(20)])
+    assert facts(server, "status")["name"] == server.name
+    picture = run(server, "top", "--once").stdout
+    assert max(len(line) for line in picture.splitlines()) <= 80
+    for word in ("events/s", "p50", "p99", "shard 0", "coordinator 0", "hot pivots", "on time", "critical"):
+        assert word in picture, word
+    assert facts(server, "top", "--once")["coordinators"][0]["hot_pivots"]
+    assert "metrics for Prometheus" in run(server, "status").stdout
+
+
+def test_no_such_server(server: Server) -> None:
+    result = CliRunner().invoke(app, ["status", "--server", "nowhere"])
+    assert result.exit_code == 3
+    assert "no server 'nowhere' runs" in result.stderr and "'shared'" in result.stderr
+
+
+def test_what_comes_through_a_pipe_is_published_by_the_script(server: Server, cluster: Joined) -> None:
+    server.subscribe("piped", "piped.x = 1", id="piped-1")
+    done = subprocess.run(
+        [SCRIPT, "publish", "--server", server.name, "--json"],
+        input=b'{"piped": {"x": 1}}\n{"piped": {"x": 2}}\n',
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["delivered"] == 1
+    assert server.poll("piped")[0].event == {"piped": {"x": 1}}
+
+
+def test_a_server_of_its_own_from_start_to_stop(tmp_path: Path) -> None:
+    """By the console script, without an address: every command finds the server by its name."""
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    environment["RAY_PUBSUB_RUNTIME_DIR"] = str(tmp_path / "notes")
+
+    def script(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([SCRIPT, *arguments], env=environment, capture_output=True, text=True, check=False)
+
+    started = script("start", "mine", "--shards", "1", "--data-dir", str(tmp_path / "data"), "--background", "--json")
+    assert started.returncode == 0, started.stderr
+    try:
+        assert json.loads(started.stdout)["data_dir"] == str(tmp_path / "data")
+        subscribed = script("subscribe", "ann", "x = 1", "--id", "a", "-s", "mine")
+        assert (subscribed.returncode, subscribed.stdout) == (0, "a\n"), subscribed.stderr
+    finally:
+        stopped = script("stop", "--data-dir", str(tmp_path / "data"))
+    assert (stopped.returncode, stopped.stdout) == (0, "server 'mine' is stopped\n"), stopped.stderr
+    assert list((tmp_path / "notes").iterdir()) == []
+    assert script("status", "-s", "mine").returncode == 3
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands(shell: str) -> None:
+    """Asked as the line does that completion installs in a shell's start file, so that the shell that runs the tests does not matter."""
+    asked = {**os.environ, "_RAY_PUBSUB_COMPLETE": f"source_{shell}"}
+    shown = subprocess.run([SCRIPT], capture_output=True, text=True, check=False, env=asked)
+    assert "_RAY_PUBSUB_COMPLETE" in shown.stdout, shown.stderr

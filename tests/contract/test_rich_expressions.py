@@ -1,0 +1,78 @@
+"""Terms, functions and lists: every engine answers as the scan does, for one event, a batch, a saved index and Arrow's columns."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ray_pubsub import MatchIndex
+from ray_pubsub.engines.registry import engine_names
+from ray_pubsub.index.merge_policy import MergePolicy
+from tests.inside_of_index import segmented
+from tests.rich_expressions import rich_events, rich_texts
+
+every_engine = pytest.mark.parametrize("engine", [name for name in engine_names() if name != "scan"])
+
+
+def matches(index: MatchIndex, events: Any) -> list[list[Any]]:
+    found = index.match_many(events)
+    assert not found.errors
+    return [sorted(found[place]) for place in range(len(events))]
+
+
+@every_engine
+@settings(max_examples=25)
+@given(texts=st.lists(rich_texts(), min_size=1, max_size=8), events=st.lists(rich_events(), min_size=1, max_size=6))
+def test_every_engine_answers_as_the_scan(engine: str, texts: list[str], events: list[dict[str, Any]]) -> None:
+    scan, index = MatchIndex("scan"), MatchIndex(engine)
+    for number, text in enumerate(texts):
+        scan.add(number, text)
+        index.add(number, text)
+    expected = matches(scan, events)
+    assert matches(index, events) == expected
+    assert [sorted(index.match(event)) for event in events] == expected
+
+
+@every_engine
+@settings(max_examples=8)
+@given(texts=st.lists(rich_texts(), min_size=1, max_size=5), events=st.lists(rich_events(), min_size=1, max_size=4))
+def test_blocks_and_saved_indexes_answer_as_the_scan(
+    engine: str, texts: list[str], events: list[dict[str, Any]]
+) -> None:
+    """Each text several times, beside one that differs; a tail becomes a block early."""
+    ids = list(range(20 * len(texts)))
+    repeated = [f"{texts[number % len(texts)]} and coalesce(x, {number}) = {number}" for number in ids]
+    scan, index = MatchIndex("scan"), MatchIndex(engine)
+    segmented(index).policy = MergePolicy(tail_clauses=16)
+    scan.add_many(ids, repeated, atomic=True)
+    index.add_many(ids, repeated, atomic=True)
+    expected = matches(scan, events)
+    assert matches(index, events) == expected
+    assert matches(pickle.loads(pickle.dumps(index)), events) == expected
+    index.remove_many(ids[::2])
+    assert matches(index, events) == [[each for each in found if each % 2] for found in expected]
+
+
+@every_engine
+def test_many_constants_on_one_list(engine: str) -> None:
+    index = MatchIndex(engine)
+    index.add_many(range(3000), [f"list_contains(tags, 't{number}')" for number in range(3000)], atomic=True)
+    index.add("both", "list_has_all(tags, ['t1', 't2']) and not list_contains(tags, 't3')")
+    events = [{"tags": ["t1", "t2", "t2"]}, {"tags": ["t3", "t1", "t2"]}, {"tags": []}, {"tags": "t1"}, {}]
+    found = index.match_many(events)
+    assert [set(found[place]) for place in range(5)] == [{1, 2, "both"}, {1, 2, 3}, set(), set(), set()]
+    assert index.match({"tags": ["t2999", 5, None]}) == [2999]
+
+
+@every_engine
+@pytest.mark.parametrize("elements", [100_000, 100_001])
+def test_a_long_list_is_used_up_to_the_limit(engine: str, elements: int) -> None:
+    index = MatchIndex(engine)
+    index.add("a", "list_contains(tags, 'last')")
+    found = index.match_many([{"tags": ["x"] * (elements - 1) + ["last"]}, {"tags": ["last"]}])
+    assert list(found[1]) == ["a"]
+    assert list(found[0]) == (["a"] if elements == 100_000 else [])

@@ -1,0 +1,218 @@
+"""The web console in a real browser, against the real server. With SCREENSHOTS=folder it leaves pictures there (`make screenshots`)."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.http.browser import Browser
+from tests.http.requesting import Door
+
+HOSTILE = "<img src=x onerror='window.hacked=1'>"
+FOLDER = os.environ.get("SCREENSHOTS")
+TAB, ENTER, RIGHT = 9, 13, 39
+
+# Every text that is visible, and its contrast with what is behind it (WCAG 2.2, 1.4.3).
+CONTRAST = """
+(() => {
+  const parse = (text) => (text.match(/[\\d.]+/g) ?? [0, 0, 0, 0]).map(Number);
+  const channel = (value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+  const luminance = ([red, green, blue]) => 0.2126 * channel(red) + 0.7152 * channel(green) + 0.0722 * channel(blue);
+  const behind = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = parse(getComputedStyle(node).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  for (const node of document.querySelectorAll("body *")) {
+    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+    if (!own || !node.checkVisibility() || node.closest("svg, .skip, .unseen")) continue;
+    const [one, other] = [luminance(parse(getComputedStyle(node).color)), luminance(behind(node))];
+    const ratio = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    if (ratio < 4.5) found.push(`${node.tagName} ${node.className} ${node.textContent.slice(0, 30)}: ${ratio.toFixed(2)}`);
+  }
+  return found;
+})()
+"""
+UNNAMED = """
+[...document.querySelectorAll("button, input, textarea, [role=img]")].filter((node) => node.checkVisibility()
+  && !(node.textContent.trim() || node.getAttribute("aria-label") || node.labels?.length)).map((node) => node.outerHTML.slice(0, 80))
+"""
+
+
+@pytest.fixture(scope="module")
+def page(door: Door, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    phones = [("iphone5s", 580), ("iphone5s", 400), ("galaxy", 300), ("nexus", 250)]
+    lines = [
+        json.dumps(
+            {
+                "id": f"wish-{n}",
+                "subscriber": f"person-{n % 5}",
+                "expression": f"model = '{model}' and price <= {price + n}",
+            }
+        )
+        for n, (model, price) in enumerate(phones * 10)
+    ]
+    door.ask(
+        "POST", "/v1/subscriptions/bulk", "\n".join(lines).encode(), headers={"Content-Type": "application/x-ndjson"}
+    )
+    door.ask(
+        "PUT",
+        "/v1/subscriptions/hostile",
+        {"subscriber": HOSTILE, "expression": f"name = '{HOSTILE.replace(chr(39), '')}'"},
+    )
+    door.ask("PUT", "/v1/rules/urgent", {"level": "critical", "expression": "price < 200"})
+    publish(door, range(60))
+    dead = door.ask("POST", "/v1/subscribers/person-0/poll?limit=3").data["items"]
+    for _ in range(3):
+        door.ask(
+            "POST",
+            "/v1/subscribers/person-0/nack",
+            {"receipts": [each["receipt"] for each in dead], "reason": "HTTP 500"},
+        )
+        dead = door.ask("POST", "/v1/subscribers/person-0/poll?limit=3").data["items"]
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+    for number in range(5):
+        door.ask("DELETE", f"/v1/subscribers/person-{number}")
+    door.ask("DELETE", "/v1/rules/urgent")
+    door.ask("DELETE", "/v1/subscriptions/hostile")
+
+
+def publish(door: Door, numbers: range) -> None:
+    events = [{"model": "iphone5s", "price": 100 + 7 * (n % 60), "shop": f"shop {n % 3}"} for n in numbers]
+    body = "\n".join(map(json.dumps, events)).encode()
+    door.ask("POST", "/v1/events", body, headers={"Content-Type": "application/x-ndjson"})
+
+
+def picture(page: Browser, name: str) -> None:
+    if FOLDER:
+        page.screenshot(Path(FOLDER) / f"console-{name}.png")
+
+
+def check_readable(page: Browser) -> None:
+    """In both colour schemes, whatever is shown at the moment."""
+    for scheme in ("dark", "light"):
+        page.scheme(scheme)
+        assert page.run(CONTRAST) == []
+    assert page.run(UNNAMED) == []
+
+
+def test_the_console(door: Door, page: Browser) -> None:
+    """One test, as one visit: each step needs the one before it."""
+    page.open(door.url)
+    # A wrong token is refused, and the right one lets in, by keyboard alone.
+    page.until("document.activeElement.id === 'token'")
+    page.call("Input.insertText", text="not the token at all")
+    page.key("Enter", ENTER)
+    page.until("document.querySelector('#token-error').textContent.includes('unknown')")
+    check_readable(page)
+    page.fill("#token", door.token)
+    page.key("Enter", ENTER)
+    page.until("document.querySelectorAll('.process').length >= 3 && !document.querySelector('#overview').hidden")
+    assert page.text("#connection") == "✓ connected"
+    assert page.run("document.querySelectorAll('#tiles .tile').length") == 6
+    if FOLDER:  # pictures show a server at work
+        for number in range(12):
+            publish(door, range(50 * number % 170))
+            page.run("new Promise((done) => setTimeout(done, 1000))")
+    page.until("document.querySelectorAll('#rate-plot path').length === 2")
+    assert "wish-" in page.text("#hot")
+    check_readable(page)
+    picture(page, "overview")
+
+    # Subscriptions: live errors, back-test, add, search, remove.
+    page.run("document.querySelector('#tab-overview').focus()")
+    page.key("ArrowRight", RIGHT)
+    page.until(
+        "document.activeElement.id === 'tab-subscriptions' && document.querySelectorAll('#subscription-list tr').length > 10"
+    )
+    page.fill("#add-expression", "price <= 200 and model =")
+    page.until("document.querySelector('#expression-state').classList.contains('wrong')")
+    shown = page.text("#expression-state")
+    assert "^" in shown and "expected" in shown
+    check_readable(page)
+    picture(page, "subscriptions")
+    page.fill("#add-expression", "price <= 205 and model = 'iphone5s'")
+    page.until("document.querySelector('#expression-state').textContent.startsWith('✓')")
+    page.click("#backtest")
+    page.until("document.querySelector('#backtest-result').textContent.includes('would have matched')")
+    said = page.text("#backtest-result")
+    assert FOLDER or "matched 16 of the last" in said
+    page.fill("#add-subscriber", "person-1")
+    page.fill("#add-id", "from-the-browser")
+    page.click("#add-form .primary")
+    page.until("document.querySelector('#add-result').textContent.includes('from-the-browser')")
+    assert door.ask("GET", "/v1/subscriptions/from-the-browser").data["subscriber"] == "person-1"
+    page.fill("#search", "from-the-browser")
+    page.key("Enter", ENTER)
+    page.until("document.querySelectorAll('#subscription-list tbody tr').length === 1")
+    page.click("#subscription-list .danger")
+    page.until("document.querySelector('#subscription-list .empty')")
+    assert door.ask("GET", "/v1/subscriptions/from-the-browser").status == 404
+
+    # What a hostile subscriber has written is text, and nothing runs.
+    page.fill("#search", "onerror")
+    page.key("Enter", ENTER)
+    page.until("document.querySelectorAll('#subscription-list tbody tr').length === 1")
+    assert HOSTILE in page.text("#subscription-list")
+    assert page.run("document.querySelectorAll('#subscription-list img').length + Number(window.hacked ?? 0)") == 0
+
+    # Explain: matches, the pipeline, and why.
+    page.click("#tab-explain")
+    page.fill("#event", '{"model": "iphone5s", "price": 430}')
+    page.click("#explain-form .primary")
+    page.until("document.querySelectorAll('.steps li').length > 0")
+    expected = door.ask("POST", "/v1/explain", {"event": {"model": "iphone5s", "price": 430}}).data["matches"]
+    assert page.text("#explain-state").startswith(f"{expected} matches")
+    page.click("#explanation td .plain")
+    page.until("document.querySelectorAll('ul.tree li').length === 3")
+    assert "✓" in page.text("ul.tree")
+    check_readable(page)
+    picture(page, "explain")
+    page.fill("#why-id", "wish-1")
+    page.key("Enter", ENTER)
+    page.until("document.querySelector('#explanation [aria-live] h3').textContent === 'wish-1 does not match'")
+    assert "✗" in page.text("ul.tree")
+
+    # Mailboxes, and dead letters that are delivered again.
+    page.click("#tab-mailboxes")
+    page.until(
+        "document.querySelectorAll('.level').length === 4 && document.querySelectorAll('#fullest tbody tr').length > 0"
+    )
+    page.fill("#dead-subscriber", "person-0")
+    page.click("#dead-form button")
+    page.until("document.querySelectorAll('#dead-list tbody tr').length === 3")
+    assert "HTTP 500" in page.text("#dead-list")
+    check_readable(page)
+    picture(page, "mailboxes")
+    page.click("#dead-list .actions button")
+    page.until("document.querySelector('#dead-list .empty')")
+    assert door.ask("GET", "/v1/subscribers/person-0/dead-letters").data["items"] == []
+
+    page.scheme("dark")
+    page.click("#tab-overview")
+    page.until("!document.querySelector('#overview').hidden")
+    picture(page, "overview-dark")
+    assert page.complaints == []
+    assert [url for url in page.requested if not url.startswith(door.url) and url != "about:blank"] == []
+
+
+def test_the_page_may_run_nothing_but_its_own_files(door: Door) -> None:
+    answer = door.ask("GET", "/", token=None)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "script-src 'self'" in policy
+    assert "http" not in answer.body.decode().replace("http-equiv", "").replace("HTTP", "")
+    folder = Path(__file__).parents[2] / "actors" / "http" / "console"
+    for path in folder.iterdir():
+        served = door.ask("GET", f"/console/{path.name}", token=None)
+        assert (served.status, served.body) == (200, path.read_bytes())
+        assert "innerHTML" not in served.body.decode().replace("no innerHTML in this console", "")
+    assert door.ask("GET", "/console/..%2Fserving.py", token=None).status == 404

@@ -1,0 +1,128 @@
+"""Polling, settling, dead letters, and streams that are resumed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+
+import msgpack
+import pytest
+
+from actors.client.server import Server
+from tests.http.requesting import Answer, Door
+
+
+@pytest.fixture
+def mailbox(door: Door, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A subscriber that gets every event with its own name as an attribute."""
+    name = f"box-{request.node.name.removeprefix('test_')}"
+    door.ask("PUT", f"/v1/subscriptions/{name}", {"subscriber": name, "expression": f"box = '{name}'"})
+    yield name
+    door.ask("DELETE", f"/v1/subscribers/{name}")
+
+
+def publish(door: Door, mailbox: str, *numbers: int) -> None:
+    body = b"".join(json.dumps({"box": mailbox, "n": number}).encode() + b"\n" for number in numbers)
+    answer = door.ask("POST", "/v1/events", body, headers={"Content-Type": "application/x-ndjson"})
+    assert answer.data["deliveries"]["delivered"] == len(numbers)
+
+
+def poll(door: Door, mailbox: str, query: str = "") -> list[dict]:
+    return door.ask("POST", f"/v1/subscribers/{mailbox}/poll?limit=100{query}").data["items"]
+
+
+def settle(door: Door, mailbox: str, how: str, items: list[dict], **more: object) -> Answer:
+    receipts = [each["receipt"] for each in items]
+    return door.ask("POST", f"/v1/subscribers/{mailbox}/{how}", {"receipts": receipts, **more})
+
+
+def test_settling(door: Door, mailbox: str) -> None:
+    publish(door, mailbox, 0, 1, 2)
+    items = poll(door, mailbox)
+    assert [each["event"]["n"] for each in items] == [0, 1, 2]
+    assert poll(door, mailbox) == []
+    assert settle(door, mailbox, "ack", items[:1]).data == {"accepted": 1, "stale": []}
+    stale = settle(door, mailbox, "ack", items[:1]).data["stale"]
+    assert stale == [{"position": 0, "receipt": items[0]["receipt"], "reason": "settled"}]
+    settle(door, mailbox, "release", items[1:2])
+    settle(door, mailbox, "nack", items[2:], delay=0, reason="no")
+    again = {each["event"]["n"]: each["attempt"] for each in poll(door, mailbox)}
+    assert again == {1: 1, 2: 2}
+    assert settle(door, mailbox, "extend", [], seconds=5).data["accepted"] == 0
+    assert door.ask("POST", f"/v1/subscribers/{mailbox}/ack", {"receipts": ["nonsense"]}).status == 422
+    assert door.ask("GET", f"/v1/subscribers/{mailbox}/mailbox").data["acked"] == 1
+
+
+def test_a_poll_waits_for_what_is_published(door: Door, server: Server, mailbox: str) -> None:
+    """Also by another program than this door."""
+    found: list[list[dict]] = []
+    waiting = threading.Thread(target=lambda: found.append(poll(door, mailbox, "&wait=30")))
+    waiting.start()
+    door.wait_until(lambda: len(door.app.wakeups) > 0)
+    server.publish({"box": mailbox, "n": 5})
+    waiting.join(30)
+    assert [each["event"]["n"] for each in found[0]] == [5]
+
+
+def test_msgpack(door: Door, mailbox: str) -> None:
+    publish(door, mailbox, 1)
+    answer = door.ask("POST", f"/v1/subscribers/{mailbox}/poll", headers={"Accept": "application/msgpack"})
+    assert msgpack.unpackb(answer.body)["items"][0]["event"] == {"box": mailbox, "n": 1}
+
+
+def test_dead_letters_are_delivered_again(door: Door, mailbox: str) -> None:
+    publish(door, mailbox, 1)
+    for _ in range(3):
+        settle(door, mailbox, "nack", poll(door, mailbox), reason="broken")
+    (dead,) = door.ask("GET", f"/v1/subscribers/{mailbox}/dead-letters").data["items"]
+    assert (dead["attempts"], dead["reason"], dead["event"]["n"]) == (3, "broken", 1)
+    path = f"/v1/subscribers/{mailbox}/dead-letters"
+    assert door.ask("POST", f"{path}/redrive", {"sequences": [dead["sequence"]]}).data == {"redriven": 1}
+    assert len(poll(door, mailbox)) == 1
+    assert door.ask("POST", f"{path}/purge").data == {"purged": 0}
+
+
+def test_a_stream_gets_what_waits_and_what_comes(door: Door, server: Server, mailbox: str) -> None:
+    publish(door, mailbox, 0, 1)
+    stream = door.stream(f"/v1/subscribers/{mailbox}/stream")
+    assert stream.status == 200
+    first = stream.take(2)
+    server.publish({"box": mailbox, "n": 2})
+    messages = [*first, *stream.take(1)]
+    assert [json.loads(each["data"])["event"]["n"] for each in messages] == [0, 1, 2]
+    assert [int(each["id"]) for each in messages] == [json.loads(each["data"])["sequence"] for each in messages]
+    # On an open connection they are acknowledged by themselves.
+    path = f"/v1/subscribers/{mailbox}/mailbox"
+    door.wait_until(lambda: door.ask("GET", path).data["acked"] == 3)
+    stream.close()
+
+
+def test_a_stream_that_is_resumed_continues_after_the_last_message(door: Door, mailbox: str) -> None:
+    publish(door, mailbox, 0, 1, 2, 3, 4)
+    path = f"/v1/subscribers/{mailbox}/stream?ack=manual"
+    stream = door.stream(path)
+    messages = stream.take(5)
+    stream.close()
+    # The client has seen two: these are acknowledged, the other three come again at once, and it was no attempt.
+    stream = door.stream(path, headers={"Last-Event-ID": messages[1]["id"]})
+    again = [json.loads(each["data"]) for each in stream.take(3)]
+    assert [each["event"]["n"] for each in again] == [2, 3, 4]
+    assert [each["attempt"] for each in again] == [1, 1, 1]
+    assert door.ask("GET", f"/v1/subscribers/{mailbox}/mailbox").data["acked"] == 2
+    # Without an id nothing is settled: what the client has acknowledged itself is done, the rest is in flight.
+    settle(door, mailbox, "ack", again[:1])
+    stats = door.ask("GET", f"/v1/subscribers/{mailbox}/mailbox").data
+    assert (stats["acked"], stats["in_flight"]) == (3, 2)
+    stream.close()
+    assert door.ask("GET", path, headers={"Last-Event-ID": "x"}).status == 422
+
+
+def test_a_window_limits_what_is_not_acknowledged(door: Door, mailbox: str) -> None:
+    publish(door, mailbox, *range(5))
+    stream = door.stream(f"/v1/subscribers/{mailbox}/stream?ack=manual&window=2")
+    two = [json.loads(each["data"]) for each in stream.take(2)]
+    assert door.ask("GET", f"/v1/subscribers/{mailbox}/mailbox").data["in_flight"] == 2
+    settle(door, mailbox, "ack", two)
+    assert [json.loads(each["data"])["event"]["n"] for each in stream.take(2)] == [2, 3]
+    stream.close()

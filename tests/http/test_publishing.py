@@ -1,0 +1,110 @@
+"""POST /v1/events: every format, every mistake, the bytes as they came."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgpack
+import pytest
+
+from actors.client.server import Server
+from tests.http.requesting import Door
+
+NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+@pytest.fixture(scope="module")
+def subscriber(door: Door) -> Iterator[str]:
+    for id, expression in (("p1", "price < 9"), ("p2", "price >= 5 and kind = 'book'"), ("p3", "data.price < 9")):
+        assert door.ask("PUT", f"/v1/subscriptions/{id}", {"subscriber": "pub", "expression": expression}).status == 201
+    yield "pub"
+    door.ask("DELETE", "/v1/subscribers/pub")
+
+
+def delivered(door: Door) -> list[tuple[str, Any]]:
+    """Subscription and event of everything that waits, which is then acknowledged."""
+    items = door.ask("POST", "/v1/subscribers/pub/poll?limit=1000").data["items"]
+    door.ask("POST", "/v1/subscribers/pub/ack", {"receipts": [each["receipt"] for each in items]})
+    return [(each["subscription_id"], each["event"]) for each in items]
+
+
+def test_one_event(door: Door, subscriber: str) -> None:
+    answer = door.ask("POST", "/v1/events?matches=1", b'{"price": 7,\n "kind": "book", "x": 1e2}')
+    assert answer.status == 200
+    assert answer.data["events"] == 1
+    assert {each["id"] for each in answer.data["results"][0]["matches"]} == {"p1", "p2"}
+    assert answer.data["deliveries"]["delivered"] == 2
+    assert sorted(delivered(door))[0] == ("p1", {"price": 7, "kind": "book", "x": 100.0})
+
+
+def test_many_lines_are_matched_as_the_server_does(door: Door, server: Server, subscriber: str) -> None:
+    events = [{"price": number % 17, "kind": "book" if number % 3 else "pen", "n": number} for number in range(20_000)]
+    body = b"".join(json.dumps(event).encode() + b"\n" for event in events)
+    assert len(body) > 700_000
+    answer = door.ask("POST", "/v1/events?deliver=false", body, headers=NDJSON).data
+    assert answer["events"] == 20_000
+    assert answer["matches"] == len(server.publish(events, deliver=False)) > 10_000
+
+
+def test_bad_lines_are_reported_and_harm_no_other(door: Door, subscriber: str) -> None:
+    answer = door.ask(
+        "POST", "/v1/events", b'{"price": 1}\nnonsense\n\n{"price": [1, {"a": 2}]}\n{"price": 2}\n', headers=NDJSON
+    ).data
+    assert (answer["events"], answer["matches"]) == (4, 2)
+    assert answer["errors"][0]["position"] == 1
+    assert answer["errors"][0]["type"] == "urn:ray-pubsub:EventError"
+    assert sorted(event["price"] for _, event in delivered(door)) == [1, 2]
+
+
+def test_a_single_bad_event_is_an_error(door: Door, subscriber: str) -> None:
+    answer = door.ask("POST", "/v1/events", b"[1, 2")
+    assert answer.status == 400
+    answer = door.ask("POST", "/v1/events", b'{"price": ')
+    assert (answer.status, answer.headers["content-type"]) == (422, "application/problem+json")
+    assert door.ask("POST", "/v1/events", b" ").status == 422
+    assert door.ask("POST", "/v1/events", b"x=1", headers={"Content-Type": "text/csv"}).status == 415
+
+
+def test_an_array_and_msgpack(door: Door, subscriber: str) -> None:
+    assert door.ask("POST", "/v1/events?deliver=0", [{"price": 1}, {"price": 2}]).data["matches"] == 2
+    kind = {"Content-Type": "application/msgpack", "Accept": "application/msgpack"}
+    answer = door.ask("POST", "/v1/events?deliver=0", msgpack.packb([{"price": 1}, {"price": 20}]), headers=kind)
+    assert msgpack.unpackb(answer.body)["matches"] == 1
+    assert door.ask("POST", "/v1/events", b"\xc1", headers=kind).status == 400
+
+
+def test_cloud_events_in_all_modes_are_one_event(door: Door, subscriber: str) -> None:
+    envelope = {"specversion": "1.0", "id": "e1", "source": "/shop", "type": "sale", "data": {"price": 3}}
+    structured = {"Content-Type": "application/cloudevents+json"}
+    assert door.ask("POST", "/v1/events", envelope, headers=structured).data["deliveries"]["delivered"] == 1
+    # The same source and id again: it is known.
+    assert door.ask("POST", "/v1/events", envelope, headers=structured).data["deliveries"]["duplicates"] == 1
+    binary = {"ce-specversion": "1.0", "ce-id": "e2", "ce-source": "/shop", "ce-type": "sale"}
+    assert door.ask("POST", "/v1/events", {"price": 4}, headers=binary).data["deliveries"]["delivered"] == 1
+    batch = {"Content-Type": "application/cloudevents-batch+json"}
+    assert door.ask("POST", "/v1/events", [{**envelope, "id": "e3"}], headers=batch).data["matches"] == 1
+    events = [event for _, event in delivered(door)]
+    assert [event["data"]["price"] for event in events] == [3, 4, 3]
+    assert events[1]["type"] == "sale" and events[1]["datacontenttype"] == "application/json"
+    missing = door.ask("POST", "/v1/events", {"specversion": "1.0"}, headers=structured)
+    assert (missing.status, missing.data["missing"]) == (422, ["id", "source", "type"])
+
+
+def test_a_repetition_under_the_same_key_is_delivered_once(door: Door, subscriber: str) -> None:
+    body, key = b'{"price": 1}\n' * 3, {**NDJSON, "Idempotency-Key": "again"}
+    assert door.ask("POST", "/v1/events", body, headers=key).data["deliveries"]["delivered"] == 3
+    assert door.ask("POST", "/v1/events", body, headers=key).data["deliveries"]["duplicates"] == 3
+    # Another client's key of the same name is another key.
+    other = door.ask("POST", "/v1/events", body, token="token-of-publisher", headers=key)
+    assert other.data["deliveries"]["delivered"] == 3
+    assert len(delivered(door)) == 6
+    assert door.ask("POST", "/v1/events", body, headers={**NDJSON, "Idempotency-Key": "x" * 101}).status == 422
+
+
+def test_sizes_are_limited(door: Door, subscriber: str) -> None:
+    answer = door.ask("POST", "/v1/events", b'{"x": "' + b"a" * 100_000 + b'"}')
+    assert (answer.status, answer.data["limit"]) == (413, 100_000)
+    line = b'{"x": "' + b"a" * 2_000_000 + b'"}\n'
+    assert door.ask("POST", "/v1/events", line, headers=NDJSON).status == 413

@@ -1,0 +1,1 @@
+"""The wheel and the sdist: what is in them, and that they work where nothing else is."""

@@ -1,0 +1,96 @@
+"""What the wheel holds; `make package-check` installs it into a fresh environment."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from email.parser import Parser
+
+import pytest
+
+from tests.house.source_tree import ROOT
+from tests.package.build import PARTS, build
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    (path,) = build(tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("work"), "wheel")
+    return zipfile.ZipFile(path)
+
+
+def test_every_module_is_in_it_and_nothing_else(wheel: zipfile.ZipFile) -> None:
+    names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    modules = {str(path.relative_to(ROOT)) for part in PARTS for path in (ROOT / part).rglob("*.py")}
+    assert modules <= names
+    console = {
+        str(path.relative_to(ROOT)) for path in (ROOT / "actors" / "http" / "console").iterdir() if path.is_file()
+    }
+    assert names - modules == {
+        *{"pyspark_ray_pubsub.py", "ray_pubsub_http.py"},
+        *console,
+        *{f"{part}/py.typed" for part in PARTS},
+        "ray_pubsub/language/grammar.lark",
+        "spark_bridge/bundled_java/bin/java",
+    }
+
+
+def test_the_core_is_small_and_extras_have_the_rest(wheel: zipfile.ZipFile) -> None:
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    metadata = Parser().parsestr(wheel.read(name).decode())
+    required = metadata.get_all("Requires-Dist") or []
+    core = {re.split(r"[<>=\[;]", each)[0] for each in required if "extra ==" not in each}
+    assert core == {"google-re2", "lark", "msgpack", "numba", "numpy", "pyarrow", "rich", "typer", "xxhash"}
+    assert {"server", "spark", "metrics"} <= set(metadata.get_all("Provides-Extra") or [])
+    assert any(each.startswith("ray>=") and 'extra == "server"' in each for each in required)
+
+
+def test_the_command_is_installed(wheel: zipfile.ZipFile) -> None:
+    (name,) = (name for name in wheel.namelist() if name.endswith("entry_points.txt"))
+    assert "ray-pubsub = actors.command.entry:main" in wheel.read(name).decode()
+
+
+def test_the_image_runs_as_nobody_special_and_is_pinned() -> None:
+    """What hadolint would say, as far as it concerns this file."""
+    text = (ROOT / "Dockerfile").read_text()
+    instructions = re.sub(r"\\\n\s*", " ", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)).splitlines()
+    words = [line.split() for line in instructions if line.strip()]
+    images = [line[1] for line in words if line[0] == "FROM"]
+    assert images and all(":" in image and not image.endswith(":latest") for image in images)
+    users = [line[1] for line in words if line[0] == "USER"]
+    assert users and users[-1] not in ("root", "0")
+    for line in words:
+        assert line[0] in {
+            "FROM",
+            "WORKDIR",
+            "COPY",
+            "RUN",
+            "ENV",
+            "USER",
+            "VOLUME",
+            "HEALTHCHECK",
+            "ENTRYPOINT",
+            "CMD",
+        }, line[0]
+        if line[0] == "WORKDIR":
+            assert line[1].startswith("/")
+        if line[0] in ("CMD", "ENTRYPOINT"):
+            assert line[1].startswith("["), "in the form that passes signals on"
+        if line[0] == "RUN":
+            joined = " ".join(line)
+            assert "sudo" not in joined and "apt-get upgrade" not in joined
+            assert "pip install" not in joined or "--no-cache-dir" in joined
+    copied = [name for line in words if line[0] == "COPY" and not line[1].startswith("--") for name in line[1:-1]]
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+
+
+def test_workflows_call_targets_that_exist() -> None:
+    yaml = pytest.importorskip("yaml")
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    files = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    assert {path.stem for path in files} >= {"test", "package", "docs"}
+    for path in files:
+        jobs = yaml.safe_load(path.read_text())["jobs"]
+        for job in jobs.values():
+            assert job["timeout-minutes"] <= 60
+            called = [step["run"].split() for step in job["steps"] if "run" in step]
+            assert called and all(command[0] == "make" and command[1] in targets for command in called), path.name

@@ -1,0 +1,232 @@
+"""Hypothesis strategies for terms, functions and lists: expressions as texts, and events that make them true, false and unknown.
+
+`generators.py` has the predicates on plain attributes, systematically near their constants. Here values are drawn from few, so that they
+often coincide. `exact` leaves out what DuckDB does differently (docs/language.md has the table).
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+__all__ = ["rich_events", "rich_texts", "typed_events"]
+
+NUMBERS = ["0", "1", "2", "3", "-1", "0.5", "2.5", "10"]
+STRINGS = ["''", "'a'", "'ab'", "'Ab'", "' b '", "'\u00e9'", "'a%'"]
+OPERATORS = ["=", "!=", "<", "<=", ">", ">="]
+MOST_NUMBERS = ["9223372036854775807", "-9223372036854775808", "1e300", "9007199254740993", "double 'inf'"]
+
+
+def rich_texts(*, exact: bool = False) -> SearchStrategy[str]:
+    """Expressions with terms and functions. `exact`: only such that DuckDB understands in the same way."""
+    numbers = st.sampled_from(NUMBERS if exact else NUMBERS + MOST_NUMBERS)
+    strings = st.sampled_from(STRINGS)
+    number_terms = st.recursive(
+        st.sampled_from(["n1", "n2", "n3"]) | numbers | st.sampled_from(["length(s1)", "len(l1)", "len(l2)"]),
+        lambda inner: st.one_of(
+            _filled("({} {} {})", inner, st.sampled_from("+-*"), inner),
+            _filled("-({})", inner),
+            _filled("{}({})", st.sampled_from(["abs", "floor", "ceil", "round"]), inner),
+            _filled("{}({}, {})", st.sampled_from(["coalesce", "least", "greatest"]), inner, inner),
+            _filled("case when {} > {} then {} else {} end", inner, numbers, inner, inner),
+            *(
+                []
+                if exact
+                else [_filled("({} {} {})", inner, st.sampled_from("/%"), inner), _filled("round({}, 1)", inner)]
+            ),
+        ),
+        max_leaves=4,
+    )
+    string_terms = st.recursive(
+        st.sampled_from(["s1", "s2"]),
+        lambda inner: st.one_of(
+            _filled("{}({})", st.sampled_from(["lower", "upper", "trim", "ltrim", "rtrim"]), inner),
+            _filled(
+                "substr({}, {}, {})", inner, st.sampled_from(["1", "2", "-2", "0"]), st.sampled_from(["0", "1", "3"])
+            ),
+            _filled("({} || {})", inner, inner | strings),
+            _filled("{}({}, {})", st.sampled_from(["concat", "coalesce", "least"]), inner, inner | strings),
+            _filled("replace({}, 'a', {})", inner, strings),
+        ),
+        max_leaves=3,
+    )
+    predicates = st.one_of(
+        _filled("{} {} {}", number_terms, st.sampled_from(OPERATORS), number_terms),
+        _filled("{} {} {}", string_terms, st.sampled_from(OPERATORS), string_terms | strings),
+        _filled("{} between {} and {}", number_terms, number_terms, number_terms),
+        _filled("{} not in ({}, {})", string_terms, strings, string_terms),
+        _filled("{} is {}null", number_terms | string_terms, st.sampled_from(["", "not "])),
+        _filled(
+            "{} {} {}",
+            string_terms,
+            st.sampled_from(["like", "not like", "ilike", "not ilike"]),
+            st.sampled_from(["'a%'", "'%B'", "'_b'"]),
+        ),
+        _filled("{}({}, {})", st.sampled_from(["starts_with", "ends_with", "contains"]), string_terms, strings),
+        _list_predicates(numbers, strings, exact),
+        st.sampled_from(["n1 > 1", "s1 = 'ab'", "b1", "t1 < t2", "(n1 > 1) = b1", "l1 is null", "l2 is not null"]),
+        _time_predicates(),
+        *([] if exact else [_on_elements(), _networks_and_places()]),
+    )
+    return st.recursive(
+        predicates,
+        lambda inner: st.one_of(
+            _filled("not ({})", inner), _filled("({} {} {})", inner, st.sampled_from(["and", "or"]), inner)
+        ),
+        max_leaves=4,
+    )
+
+
+def _filled(template: str, *parts: SearchStrategy[str]) -> SearchStrategy[str]:
+    return st.tuples(*parts).map(lambda drawn: template.format(*drawn))
+
+
+def _list_predicates(numbers: SearchStrategy[str], strings: SearchStrategy[str], exact: bool) -> SearchStrategy[str]:
+    # With a null among the elements, DuckDB's any and all may be unknown; see the table in docs/language.md.
+    quantified = [
+        _filled("{} {} {}(l1)", numbers, st.sampled_from(OPERATORS), st.sampled_from(["any", "all"])),
+        _filled("{} {} {}(l2)", strings, st.sampled_from(OPERATORS), st.sampled_from(["any", "all"])),
+    ]
+    return st.one_of(
+        _filled("list_contains(l1, {})", numbers),
+        _filled("list_contains(l2, {})", strings),
+        _filled("list_has_any(l2, [{}, {}])", strings, strings),
+        _filled("list_has_all(l2, [{}, {}])", strings, strings),
+        _filled(
+            "len({}) {} {}",
+            st.sampled_from(["l1", "l2", "o1"]),
+            st.sampled_from(OPERATORS),
+            st.sampled_from(["0", "1", "2"]),
+        ),
+        *([] if exact else quantified),
+    )
+
+
+def _time_predicates() -> SearchStrategy[str]:
+    part = st.sampled_from(["year", "month", "day", "hour", "minute", "quarter", "week", "dayofweek", "dayofyear"])
+    moment, operator = st.sampled_from(["t1", "t2"]), st.sampled_from(OPERATORS)
+    bound = st.sampled_from(["timestamp '2024-05-01 10:30'", "date '2024-05-01'", "t1", "t2"])
+    interval = st.sampled_from(["'90 minutes'", "'1 day'", "'10 hours 30 minutes'"])
+    return st.one_of(
+        _filled("extract({} from {}) {} {}", part, moment, operator, st.sampled_from(["0", "3", "5", "10", "2024"])),
+        _filled(
+            "date_trunc('{}', {}) {} {}", st.sampled_from(["hour", "day", "month", "year"]), moment, operator, bound
+        ),
+        _filled("{} {} interval {} {} {}", moment, st.sampled_from("+-"), interval, operator, bound),
+        _filled("t1 - t2 {} interval {}", operator, interval),
+    )
+
+
+def _networks_and_places() -> SearchStrategy[str]:
+    network = st.sampled_from(["10.0.0.0/8", "10.0.0.0/31", "0.0.0.0/0", "2001:db8::/32", "::1/128"])
+    place = st.sampled_from(["52.52, 13.405", "0, 0", "-90, 180", "52.4, 13.06"])
+    return st.one_of(
+        _filled("ip_in(a1, '{}')", network),
+        _filled("ip_in(a1, '{}', '{}')", network, network),
+        _filled("geo_within(n1, n2, {}, {})", place, st.sampled_from(["0", "30", "1500.5", "20100"])),
+        _filled(
+            "geo_in_box(n1, n2, {}, {})", st.sampled_from(["-1, -1", "0, 170"]), st.sampled_from(["3, 3", "60, -170"])
+        ),
+        _filled(
+            "geo_in_polygon(n1, n2, '{}')",
+            st.sampled_from(["POLYGON((0 0, 3 0, 0 3, 0 0))", "POLYGON((-1 -1, 5 -1, 5 5, -1 -1))"]),
+        ),
+    )
+
+
+def _on_elements() -> SearchStrategy[str]:
+    inside = st.recursive(
+        st.sampled_from(
+            [
+                "n = 1",
+                "n > 1",
+                "s = 'ab'",
+                "lower(s) = 'ab'",
+                "n is null",
+                "n < m",
+                "list_contains(l, 2)",
+                "exists(o, n = 1)",
+                "n + m > 2",
+            ]
+        ),
+        lambda inner: st.one_of(
+            _filled("not ({})", inner), _filled("({} {} {})", inner, st.sampled_from(["and", "or"]), inner)
+        ),
+        max_leaves=3,
+    )
+    return _filled("exists(o1, {})", inside)
+
+
+# ------------------------------------------------------------------------------------------------------------------ events
+
+PLAIN_NUMBERS: list[Any] = [0, 1, 2, 3, -1, 0.5, 2.5, 10]
+ODD_NUMBERS: list[Any] = [2**63 - 1, -(2**63), 2**62, 1e300, float("inf"), float("-inf"), 2**53 + 1, 3.0, float("nan")]
+PLAIN_STRINGS: list[Any] = ["", "a", "ab", "AB", " b ", "\u00e9b", "\u00c9", "ba%"]
+ODD_STRINGS: list[Any] = ["\u0130", "\u00df", "\u03a3", "a\0", "\U0001f600b"]
+ADDRESSES = [
+    "10.0.0.1",
+    "10.0.0.2",
+    "9.255.255.255",
+    "255.255.255.255",
+    "::1",
+    "2001:db8::5",
+    "2001:db9::",
+    "host",
+    "10.0.0.01",
+    "",
+]
+MOMENTS = [datetime.datetime(2024, 5, 1), datetime.datetime(2024, 5, 1, 10, 30), datetime.datetime(1969, 12, 31, 23)]
+
+
+def rich_events() -> SearchStrategy[dict[str, Any]]:
+    """Events with values of every kind, often of the wrong one, and lists of mixed kinds."""
+    numbers, strings = st.sampled_from(PLAIN_NUMBERS + ODD_NUMBERS), st.sampled_from(PLAIN_STRINGS + ODD_STRINGS)
+    other = st.sampled_from([None, True, 5, "x", [], MOMENTS[0]])
+    element = st.one_of(numbers, strings, st.sampled_from([None, True]))
+    objects = st.recursive(
+        st.sampled_from(
+            [None, {}, {"n": 1}, {"n": 1, "m": 2, "s": "ab"}, {"n": 2, "s": "AB", "l": [1, 2]}, {"s": None}, 7]
+        ),
+        lambda inner: st.lists(inner, max_size=2).map(lambda elements: {"n": 3, "o": elements}),
+        max_leaves=3,
+    )
+    return _events(
+        numbers,
+        strings,
+        st.lists(element, max_size=4),
+        st.lists(element, max_size=4),
+        st.lists(objects, max_size=3),
+        other,
+    )
+
+
+def typed_events() -> SearchStrategy[dict[str, Any]]:
+    """Events that fit the columns of a table."""
+    numbers, strings = st.sampled_from(PLAIN_NUMBERS), st.sampled_from(PLAIN_STRINGS)
+    return _events(
+        numbers, strings, st.lists(numbers, max_size=4), st.lists(strings, max_size=4), st.just([{"n": 1}]), st.none()
+    )
+
+
+def _events(
+    numbers: SearchStrategy[Any],
+    strings: SearchStrategy[Any],
+    of_numbers: SearchStrategy[Any],
+    of_strings: SearchStrategy[Any],
+    of_objects: SearchStrategy[Any],
+    other: SearchStrategy[Any],
+) -> SearchStrategy[dict[str, Any]]:
+    def field(values: SearchStrategy[Any]) -> SearchStrategy[Any]:
+        return st.integers(0, 7).flatmap(lambda choice: other if choice == 0 else values)
+
+    return st.fixed_dictionaries(
+        {},
+        optional={
+            "n1": field(numbers), "n2": field(numbers), "n3": field(numbers), "s1": field(strings), "s2": field(strings),
+            "b1": field(st.booleans()), "t1": field(st.sampled_from(MOMENTS)), "t2": field(st.sampled_from(MOMENTS)),
+            "l1": field(of_numbers), "l2": field(of_strings), "o1": field(of_objects), "a1": field(st.sampled_from(ADDRESSES)),
+        },
+    )  # fmt: skip

@@ -1,0 +1,122 @@
+"""The table of experiments is complete, points are measured and checked, a run goes on where it stopped, and pictures carry their data."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.figures import measuring, running
+from benchmarks.figures.drawing import STYLES, draw, write_table
+from benchmarks.figures.measuring import check, measure_point
+from benchmarks.figures.pictures import PICTURES, TABLES
+from benchmarks.figures.planning import PLANNING, measure_planning
+from benchmarks.figures.priority import PRIORITY
+from benchmarks.figures.results_file import ResultsFile
+from benchmarks.figures.summary import write_summary
+from benchmarks.figures.sweeps import SCALES, SERIES, SWEEPS, Scale
+from ray_pubsub import MatchIndex
+
+TINY = Scale("tiny", 2000, 3, 1, 3, 4, 5)
+
+
+def test_every_figure_and_table_of_the_papers_is_there() -> None:
+    names = {re.sub(r"(\d)[a-f]$", r"\1", name) for name in (*PICTURES, *TABLES)}
+    wanted = {f"dexin-{number}" for number in range(2, 18)}
+    wanted |= {f"gem-{number}" for number in range(4, 12)}
+    wanted |= {f"rein-{number}" for number in range(7, 15)} | {f"rein-table-{number}" for number in range(3, 8)}
+    wanted |= {f"opindex-{number}" for number in (1, *range(7, 15))}
+    wanted |= {"priority-5", "priority-6", "priority-table-2", "priority-table-3"}
+    assert wanted - names == set()
+
+
+def test_sweeps_series_and_styles_exist() -> None:
+    known = {*SWEEPS, *PLANNING, *PRIORITY}
+    assert {each.sweep for each in PICTURES.values()} | {each.sweep for each in TABLES.values()} == known
+    assert {series for sweep in SWEEPS.values() for series in sweep.series} <= SERIES.keys()
+    assert SERIES.keys() <= STYLES.keys()
+    for sweep in SWEEPS.values():
+        for scale in SCALES.values():
+            xs = [point.x for point in sweep.chosen(scale)]
+            assert len(xs) <= scale.points and xs[-1] == sweep.points(scale)[-1].x
+            assert xs == sorted(xs) and len(set(xs)) == len(xs), sweep.name
+
+
+def test_a_point_is_measured_and_checked() -> None:
+    (row,) = measure_point("rein-n", 3, TINY, ["rein"])
+    assert (row["status"], row["subscriptions"], row["x"], row["events"]) == ("ok", 4000, 4000, 3)
+    assert row["mean_ms"] > 0 and row["bytes"] > 0 and row["insert_us"] > 0 and row["delete_us"] > 0
+    assert row["false_positives"] == 0 and len(row["each_event"].split()) == 3
+
+
+def test_a_wrong_engine_is_noticed() -> None:
+    index = MatchIndex()
+    index.add("x", "a = 1")
+    index.add(7, "a >= 1")
+    missing, extra = [np.array([7, 8])], [np.empty(0, np.int64)]
+    with pytest.raises(AssertionError, match="a match is missing"):
+        check(index, [{"a": 2}], missing, exact=False)
+    with pytest.raises(AssertionError, match="too many"):
+        check(index, [{"a": 2}], extra, exact=True)
+    assert check(index, [{"a": 2}], extra, exact=False) == (1, 0)
+
+
+def test_the_optimal_plan_costs_no_more_than_the_greedy_one() -> None:
+    rows = {row["series"]: row for row in measure_planning("dexin-planning", 1, TINY)}
+    assert rows["optimal"]["value"] <= rows["greedy"]["value"] + 1e-9
+    assert rows["optimal, with deciding"]["mean_ms"] >= rows["optimal"]["mean_ms"]
+
+
+def test_a_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[tuple[int, tuple[str, ...]]] = []
+
+    def perform(task: running.Task) -> list[dict[str, Any]]:
+        measured.append((task.place, task.wanted))
+        if len(measured) == 3:
+            raise KeyboardInterrupt
+        shared = {"sweep": task.sweep, "place": task.place, "x": task.place, "status": "ok", "mean_ms": 1.5}
+        return [shared | {"series": series} for series in task.wanted]
+
+    monkeypatch.setattr(running, "perform", perform)
+    monkeypatch.setattr(running, "draw", lambda *given: None)
+    monkeypatch.setattr(running, "register", lambda: None)
+    with pytest.raises(KeyboardInterrupt):
+        running.run(TINY, ["dexin-17"], tmp_path, 1)
+    running.run(TINY, ["dexin-17"], tmp_path, 1)
+    assert [place for place, _ in measured] == [0, 1, 2, 2, 3, 4]
+    again = ResultsFile(tmp_path / "data" / "dexin-methods.csv", "tiny")
+    assert len(again.rows) == 5 * 4
+    assert {"scale", "seed", "processor", "versions"} <= again.notes.keys()
+    assert ResultsFile(tmp_path / "data" / "dexin-methods.csv", "small").rows == []
+
+
+def test_pictures_and_tables(tmp_path: Path) -> None:
+    results = ResultsFile(tmp_path / "rein-n.csv", "tiny")
+    for place in range(3):
+        shared = {"sweep": "rein-n", "place": place, "x": place + 1, "status": "ok", "each_event": "3:0.5 4:0.25"}
+        results.append(
+            [shared | {"series": "rein", "mean_ms": 0.5 + place, "std_ms": 0.1, "max_ms": 2, "min_ms": 0.25}]
+        )
+        results.append([shared | {"series": "h-tree", "status": "too large"}])
+    for name in ("rein-7", "rein-10"):
+        draw(PICTURES[name], "subscriptions n", results, tmp_path)
+        assert (tmp_path / f"{name}.png").stat().st_size > 1000
+        assert "seed: 1" in (tmp_path / f"{name}.svg").read_text()
+    write_summary({"rein-n": results}, tmp_path)
+    assert "- rein: 0.5 → 2.5 (+1.46)\n- too large at some points: h-tree" in (tmp_path / "summary.md").read_text()
+    write_table(TABLES["rein-table-3"], "subscriptions n", results, tmp_path)
+    text = (tmp_path / "rein-table-3.md").read_text()
+    assert "| 1 | 2 | 0.250 | 0.100 | too large | too large | too large |" in text
+
+
+def test_texts_of_a_workload_are_its_subscriptions() -> None:
+    made = SWEEPS["gem-n"].points(TINY)[0].make()
+    index, other = MatchIndex("rein"), MatchIndex("scan")
+    index.add_predicates(made.predicates())  # type: ignore[union-attr]
+    texts = measuring.texts_of(made, 50)
+    other.add_many(range(50), texts)
+    for event in made.event_dicts():  # type: ignore[union-attr]
+        assert sorted(other.match(event)) == sorted(number for number in index.match(event) if int(number) < 50)

@@ -1,0 +1,90 @@
+"""A single event is coded on a way of its own; it has the codes that it has in a batch."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pytest
+
+from ray_pubsub import MatchIndex
+from ray_pubsub.columns.event_codes import EventCodes, encode_events
+from ray_pubsub.engines.pivot.segment import PivotBlock
+from ray_pubsub.model.dict_events import from_dicts, read_single
+from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.single_event import SingleEvent, single_of
+from tests.inside_of_index import segmented
+
+EXPRESSIONS = [
+    "n > 5 and s = 'b'",
+    "n in (1, 2, 40) and s < 'm'",
+    "n <= 2.5",
+    "s like '%x%' and n = 3",
+    "s not like 'b%'",
+    "s regexp '^[a-c]+$' or s = 'zz'",
+    "not (s like '%y') and a.b = true",
+    "t >= timestamp '2024-01-01 00:00:00'",
+    *[f"s like '%{number}%' and n = {number}" for number in range(20)],
+]
+EVENTS: list[dict[str, Any]] = [
+    {},
+    {"n": 5},
+    {"n": 2.5, "s": "b", "other": [1]},
+    {"s": "abc", "n": 3},
+    {"s": "x17x3", "n": 17},
+    {"s": "zz", "a": {"b": True}},
+    {"s": "é", "a.b": False, "n": 10**18},
+    {"s": 5, "n": "five"},
+    {"n": float("nan"), "s": None, "t": datetime.datetime(2025, 1, 1)},
+    {"n": -1e300, "s": "by", "t": datetime.date(2023, 1, 1), "a": {"b": True}},
+]
+
+
+def cells(codes: EventCodes, row: int) -> set[tuple[int, int]]:
+    place = slice(codes.offsets[row], codes.offsets[row + 1])
+    return set(zip(codes.column[place].tolist(), codes.code[place].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("texts", [EXPRESSIONS, EXPRESSIONS[:8]], ids=["many patterns", "few patterns"])
+def test_codes_of_one_and_of_many(texts: list[str]) -> None:
+    index = MatchIndex()
+    index.add_many(range(len(texts)), texts)
+    engine = segmented(index)
+    attributes = engine.vocabulary.attributes.tree
+    block = PivotBlock(engine.snapshot.tail.table(), engine.vocabulary)
+    many = encode_events(from_dicts(EVENTS, None, attributes), block.space, engine.vocabulary)
+    for row, event in enumerate(EVENTS):
+        for _ in range(2):  # the second finds the plan that the first has left
+            single = read_single(event, attributes)
+            assert cells(encode_events(single, block.space, engine.vocabulary), 0) == cells(many, row)
+    assert [index.match(event) for event in EVENTS] == [sorted(found) for found in index.match_many(EVENTS)]
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_a_batch_of_one_becomes_a_single_event(event: dict[str, Any]) -> None:
+    """As it arrives in a shard."""
+    read = from_dicts([event | {"other": None}])
+    batch = EventBatch(1, read.lanes, read.input_ids)
+    single = single_of(batch)
+    assert isinstance(single, SingleEvent)
+    assert single.rows() == batch.rows() == read.rows()
+    assert single.layout() == batch.layout()
+    assert single_of(single) is single
+
+
+def test_a_lane_without_values_is_no_single_event() -> None:
+    batch = from_dicts([{"n": 1}, {"s": "x"}])
+    assert single_of(EventBatch(1, [lane for lane in batch.lanes if lane.attribute == "n"], batch.input_ids[:1]))
+    empty = [lane for lane in batch.lanes if lane.attribute == "s"]
+    empty[0].whole = empty[0].whole[:0]
+    assert single_of(EventBatch(1, empty, batch.input_ids[:1])) is None
+
+
+def test_attributes_that_are_read_of_wide_and_of_narrow_events() -> None:
+    """Few attributes of many keys, many attributes of few keys, and attributes added later."""
+    index = MatchIndex()
+    index.add("one", "k5 = 1")
+    wide = {f"k{number}": 1 for number in range(100)}
+    assert index.match(wide) == ["one"]
+    index.add_many([f"s{number}" for number in range(500)], [f"k{number} = 1" for number in range(500)])
+    assert index.match({"k5": 1, "k499": 1, "k500": 1}) == ["one", "s5", "s499"]

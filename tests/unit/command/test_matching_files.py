@@ -1,0 +1,180 @@
+"""Files in, matches out: `ray-pubsub match` and `explain` in one process, by typer's runner."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from typer.testing import CliRunner, Result
+
+from actors.command.entry import app
+
+SUBSCRIPTIONS = [("cheap", "price < 10"), ("phones", "model like 'iphone%' and price < 600"), (7, "stock is null")]
+EVENTS: list[dict[str, Any]] = [
+    {"price": 5, "stock": 1},
+    {"model": "iphone5s", "price": 550},
+    {"price": 900, "stock": 3},
+]
+MATCHES = {(0, "cheap"), (1, "phones"), (1, "7")}
+
+
+def run(*arguments: Any, given: bytes | None = None) -> Result:
+    return CliRunner().invoke(app, [str(each) for each in arguments], input=given)
+
+
+def table_file(folder: Path, kind: str) -> Path:
+    path = folder / f"subscriptions.{kind}"
+    ids, texts = [str(id) for id, _ in SUBSCRIPTIONS], [text for _, text in SUBSCRIPTIONS]
+    if kind == "parquet":
+        pyarrow.parquet.write_table(pa.table({"id": ids, "expression": texts}), path)
+    elif kind == "csv":
+        path.write_text("id,expression\n" + "".join(f'{id},"{text}"\n' for id, text in zip(ids, texts, strict=True)))
+    else:
+        rows = [{"id": id, "expression": text} for id, text in zip(ids, texts, strict=True)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def events_file(folder: Path, kind: str) -> Path:
+    path = folder / f"events.{kind}"
+    if kind == "jsonl":
+        path.write_text("".join(json.dumps(event) + "\n" for event in EVENTS))
+        return path
+    table = pa.Table.from_pylist(
+        EVENTS, pa.schema([("price", pa.int64()), ("stock", pa.int64()), ("model", pa.string())])
+    )
+    if kind == "parquet":
+        pyarrow.parquet.write_table(table, path)
+    else:
+        pyarrow.csv.write_csv(table, path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_every_kind_of_file(tmp_path: Path, kind: str) -> None:
+    result = run("match", table_file(tmp_path, kind), events_file(tmp_path, kind))
+    assert result.exit_code == 0, result.output
+    found = {tuple(line.split("\t")) for line in result.stdout.splitlines()}
+    assert found == {(str(event), id) for event, id in MATCHES}
+    assert "3 matches of 3 events with 3 subscriptions" in result.stderr
+
+
+def test_json_out_and_a_file_out(tmp_path: Path) -> None:
+    subscriptions, events = table_file(tmp_path, "jsonl"), events_file(tmp_path, "jsonl")
+    result = run("match", subscriptions, events, "--json")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert {(row["event_id"], id) for row in rows for id in row["subscription_ids"]} == MATCHES
+    assert len(rows) == len(EVENTS) and result.stderr == ""
+    for kind in ("jsonl", "csv", "parquet"):
+        out = tmp_path / f"out.{kind}"
+        assert run("match", subscriptions, events, "-o", out).exit_code == 0
+        assert out.stat().st_size > 0
+    written = pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert {(row["event_id"], row["subscription_id"]) for row in written} == MATCHES
+
+
+def test_what_is_bad_is_reported_and_the_rest_is_matched(tmp_path: Path) -> None:
+    subscriptions, events = tmp_path / "s.csv", tmp_path / "e.jsonl"
+    subscriptions.write_text("id,expression\na,x = 1\nb,x <\n")
+    events.write_text('{"x": 1}\n{"x": \n{"x": 2}\n')
+    result = run("match", subscriptions, events)
+    assert result.exit_code == 1
+    assert result.stdout == "0\ta\n"
+    assert "#1 ('b'): unexpected end" in result.stderr and "event 1: " in result.stderr
+
+
+def test_events_of_several_chunks_are_numbered_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from actors.command import data_files
+
+    monkeypatch.setattr(data_files.json_chunks, "__defaults__", (64,))
+    subscriptions, events = tmp_path / "s.csv", tmp_path / "e.jsonl"
+    subscriptions.write_text("id,expression\na,x >= 0\n")
+    events.write_text("".join(f'{{"x": {number}, "pad": "{"." * (number % 50)}"}}\n' for number in range(100)))
+    assert run("match", subscriptions, events).stdout == "".join(f"{number}\ta\n" for number in range(100))
+
+
+def test_an_explanation(tmp_path: Path) -> None:
+    subscriptions = table_file(tmp_path, "csv")
+    event = '{"model": "iphone5s", "price": 600}'
+    result = run("explain", event, "phones", "--subscriptions", subscriptions)
+    assert result.stdout.splitlines() == [
+        "✗ all of",
+        "  ✓ model like 'iphone%'   (is 'iphone5s')",
+        "  ✗ price < 600   (is 600)",
+    ]
+    told = json.loads(run("explain", event, "phones", "--subscriptions", subscriptions, "--json").stdout)
+    assert [part["truth"] for part in told["parts"]] == [True, False]
+    (tmp_path / "event.json").write_text(event)
+    assert run("explain", f"@{tmp_path / 'event.json'}", "--subscriptions", subscriptions).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("match", "missing.csv", "missing.jsonl"), 2, "missing.csv cannot be read"),
+        (("match", "table.xlsx", "-"), 2, "must end in .csv, .jsonl or .parquet"),
+        (("explain", "{price: 5}", "--subscriptions", "x.csv"), 2, "x.csv cannot be read"),
+        (("explain", '{"x": 1}', "a", "--subscriptions", "x.csv", "-s", "other"), 2, "leave out the server"),
+        (("statuss",), 2, "Did you mean 'status'"),
+        (("match", "a.csv"), 2, "Missing argument"),
+    ],
+)
+def test_mistakes_have_exit_codes_and_say_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    assert words in result.output
+
+
+def test_an_error_is_json_where_json_is_wanted(tmp_path: Path) -> None:
+    result = run("match", tmp_path / "missing.csv", "-", "--json")
+    assert json.loads(result.stderr)["error"] == "SettingError"
+
+
+def test_a_file_without_expressions_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    path.write_text("id,query\na,x = 1\n")
+    result = run("match", path, "-")
+    assert result.exit_code == 1 and "has the columns id and expression, not ['id', 'query']" in result.output
+
+
+def test_a_benchmark_checks_itself() -> None:
+    told = json.loads(run("bench", "--subscriptions", 500, "--events", 20, "--json").stdout)
+    assert told["equals_reference"] is True and told["batch_ms_per_event"] > 0
+
+
+def test_the_version_and_the_help() -> None:
+    import ray_pubsub
+
+    assert run("--version").stdout.strip() == ray_pubsub.__version__
+    for name in (
+        "match",
+        "start",
+        "status",
+        "top",
+        "stop",
+        "subscribe",
+        "load",
+        "export",
+        "publish",
+        "listen",
+        "explain",
+        "doctor",
+    ):
+        shown = run(name, "--help")
+        assert shown.exit_code == 0 and "--json" in shown.output, name
+
+
+def test_the_http_door_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    from actors.command import lifecycle
+
+    monkeypatch.setattr(lifecycle, "find_spec", lambda name: None)
+    result = run("serve")
+    assert result.exit_code == 4 and "pip install 'ray-pubsub[http]'" in result.output

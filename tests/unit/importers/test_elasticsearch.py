@@ -1,0 +1,169 @@
+"""Queries of Elasticsearch against a reading of their own: two truth values, and an absent field matches nothing."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+
+from ray_pubsub import MatchIndex
+from ray_pubsub.importers import from_elasticsearch
+
+
+def passes(query: dict[str, Any], event: dict[str, Any]) -> bool:
+    ((name, body),) = query.items()
+    if name in ("match_all", "match_none"):
+        return name == "match_all"
+    if name == "bool":
+        parts = {clause: [passes(each, event) for each in _listed(body.get(clause, []))] for clause in CLAUSES}
+        needed = parts["must"] + parts["filter"]
+        least = _least(body.get("minimum_should_match", 0 if needed else 1), len(parts["should"]))
+        enough = sum(parts["should"]) >= least or not parts["should"]
+        return all(needed) and not any(parts["must_not"]) and enough
+    if name == "constant_score":
+        return passes(body["filter"], event)
+    if name == "exists":
+        return event.get(body["field"]) is not None
+    if name == "nested":
+        prefix = body["path"] + "."
+        return any(
+            passes(body["query"], {prefix + k: v for k, v in item.items()}) for item in event.get(body["path"], [])
+        )
+    ((field, given),) = body.items()
+    value = event.get(field)
+    options = given if isinstance(given, dict) else {}
+    wanted: Any = options.get("value", options.get("wildcard")) if options else given
+    if value is None:
+        return False
+    if name == "terms":
+        return value in given
+    if name == "range":
+        tests = {
+            "gt": lambda b: value > b,
+            "gte": lambda b: value >= b,
+            "lt": lambda b: value < b,
+            "lte": lambda b: value <= b,
+        }
+        return all(tests[each](bound) for each, bound in given.items())
+    if options.get("case_insensitive"):
+        value, wanted = value.lower(), wanted.lower()
+    if name == "wildcard":
+        return fnmatchcase(value, wanted)
+    if name == "regexp":
+        return re.fullmatch(wanted, value) is not None
+    return bool(value.startswith(wanted) if name == "prefix" else value == wanted)
+
+
+CLAUSES = ("must", "filter", "should", "must_not")
+
+
+def _listed(given: Any) -> list[Any]:
+    return given if isinstance(given, list) else [given]
+
+
+def _least(given: Any, count: int) -> int:
+    if isinstance(given, str) and given.endswith("%"):
+        share = int(given[:-1]) * count / 100
+        return int(share) if share >= 0 else count - int(-share)
+    return int(given) if int(given) >= 0 else max(0, count + int(given))
+
+
+BRAND, PRICE, COLOR = (
+    {"term": {"brand": "acme"}},
+    {"range": {"price": {"gte": 5, "lt": 9.5}}},
+    {"terms": {"color": ["red", "blue"]}},
+)
+GONE = {"exists": {"field": "items.gone"}}
+QUERIES: list[dict[str, Any]] = [
+    {"match_all": {}},
+    {"match_none": {}},
+    BRAND,
+    {"term": {"brand": {"value": "ACME", "case_insensitive": True, "boost": 2.0}}},
+    COLOR,
+    PRICE,
+    {"range": {"price": {"gt": 5}}},
+    {"exists": {"field": "color"}},
+    {"prefix": {"brand": "ac_"}},
+    {"prefix": {"brand": {"value": "AC", "case_insensitive": True}}},
+    {"wildcard": {"brand": "a*m?"}},
+    {"wildcard": {"brand": {"wildcard": "A*", "case_insensitive": True}}},
+    {"regexp": {"brand": "a[a-c]me?"}},
+    {"bool": {"must": [BRAND, PRICE]}},
+    {"bool": {"filter": BRAND, "must_not": [COLOR]}},
+    {"bool": {"must_not": [PRICE, {"bool": {"must": [BRAND, COLOR]}}]}},
+    {"bool": {"should": [BRAND, PRICE]}},
+    {"bool": {"must": [COLOR], "should": [BRAND, PRICE]}},
+    {"bool": {"must": [COLOR], "should": [BRAND, PRICE], "minimum_should_match": 1}},
+    {"bool": {"should": [BRAND, PRICE, COLOR], "minimum_should_match": 2}},
+    {"bool": {"should": [BRAND, PRICE, COLOR], "minimum_should_match": "-34%"}},
+    {"bool": {"should": [BRAND, PRICE, COLOR], "minimum_should_match": "70%"}},
+    {"bool": {"must_not": {"bool": {"should": [BRAND, PRICE, COLOR], "minimum_should_match": 2}}}},
+    {"constant_score": {"filter": BRAND}},
+    {"bool": {"must_not": {"exists": {"field": "price"}}}},
+    {"nested": {"path": "items", "query": {"bool": {"must": [{"term": {"items.sku": 1}}], "must_not": [GONE]}}}},
+    {"bool": {"must_not": {"nested": {"path": "items", "query": {"range": {"items.sku": {"gt": 1}}}}}}},
+]  # fmt: skip
+EVENTS: list[dict[str, Any]] = [
+    {name: value for name, value in (("brand", brand), ("price", price), ("color", color), ("items", items)) if value is not None}
+    for brand in (None, "acme", "Acme", "ac_me", "abme")
+    for price in (None, 4, 5, 9.5)
+    for color in (None, "red", "green")
+    for items in (None, [], [{"sku": 1}, {"sku": 2, "gone": True}], [{"sku": 1, "gone": True}])
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["auto", "scan"])
+def test_every_query_on_every_event(engine: str) -> None:
+    report = from_elasticsearch(QUERIES)
+    assert (report.rejections, len(report)) == ([], len(QUERIES))
+    index = MatchIndex(engine)
+    index.add_many(**report.columns())
+    expected = [[place for place, query in enumerate(QUERIES) if passes(query, event)] for event in EVENTS]
+    assert [sorted(ids) for ids in index.match_many(EVENTS)] == expected
+    assert {place for ids in expected for place in ids} == set(range(len(QUERIES))) - {1}
+
+
+def test_points_in_time() -> None:
+    queries = {
+        "since": {"query": {"range": {"at": {"gte": "2024-05-01T10:00:00Z"}}}},
+        "recent": json.dumps({"range": {"at": {"gt": "now-1h"}}}),
+        "on": {"term": {"at": "2024-05-01T10:00:00Z"}},
+    }
+    report = from_elasticsearch(queries, timestamps=["at"])
+    assert [rule.expression for rule in report] == [
+        "at >= timestamp '2024-05-01 10:00:00'",
+        "at > now() - interval '1 hours'",
+        "at in (timestamp '2024-05-01 10:00:00')",
+    ]
+    index = MatchIndex()
+    index.add_many(**report.columns())
+    assert index.match({"at": dt.datetime(2024, 5, 1, 10)}) == ["since", "on"]
+    assert index.match({"at": dt.datetime.now(dt.UTC)}) == ["since", "recent"]
+    assert index.match({"at": dt.datetime(2024, 5, 1)}) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("[", "not JSON"),
+        ({"match": {"title": "cheap phone"}}, "'match' searches analysed text"),
+        ({"fuzzy": {"a": "b"}}, "'fuzzy' is not known"),
+        ({"term": {"a": "b"}, "prefix": {"a": "b"}}, "object with one name"),
+        ({"bool": {"must": [], "may": []}}, "bool has no may"),
+        ({"range": {"a": {"gt": 1, "format": "yyyy"}}}, "format cannot be expressed"),
+        ({"range": {"at": {"gt": "now-1M/d"}}}, "now-1h can"),
+        ({"terms": {"a": {"index": "other", "id": 1, "path": "x"}}}, "lookup in another index"),
+        ({"regexp": {"a": "x~y"}}, "only Lucene"),
+        ({"regexp": {"a": "(?=x)"}}, "regexp"),
+        ({"bool": {"should": [{"match_all": {}}], "minimum_should_match": "2<75%"}}, "'2<75%' cannot be expressed"),
+        ({"nested": {"path": "items", "query": {"term": {"other": 1}}}}, "not within the nested 'items'"),
+    ],
+)
+def test_what_cannot_be_expressed_is_reported(query: Any, reason: str) -> None:
+    report = from_elasticsearch([query, BRAND], timestamps=["at"])
+    assert [rule.id for rule in report] == [1]
+    assert reason in str(report.rejections[0])

@@ -1,0 +1,185 @@
+"""Patterns of EventBridge against a reading of their own: a few lines of Python that walk pattern and event."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from typing import Any
+
+import pytest
+
+from ray_pubsub import MatchIndex
+from ray_pubsub.errors import RuleFormatError
+from ray_pubsub.importers import from_eventbridge
+
+MISSING = object()
+
+
+def holds(matcher: Any, value: Any) -> bool:
+    """Whether one value passes one matcher, as EventBridge's documentation says it."""
+    if not isinstance(matcher, dict):
+        return (value is not MISSING and type(matcher) is not bool and type(value) is not bool and _same(matcher, value)) or (
+            isinstance(matcher, bool) and value is matcher
+        )  # fmt: skip
+    ((name, given),) = matcher.items()
+    if name == "exists":
+        return (value is not MISSING) == given
+    if value is MISSING:
+        return False
+    if name == "anything-but":
+        if isinstance(given, dict):
+            ((inner, texts),) = given.items()
+            return not any(holds({inner: text}, value) for text in (texts if isinstance(texts, list) else [texts]))
+        return not any(_same(each, value) for each in (given if isinstance(given, list) else [given]))
+    if name == "numeric":
+        number = type(value) in (int, float)
+        return number and all(_compared(value, *pair) for pair in zip(given[::2], given[1::2], strict=True))
+    if not isinstance(value, str):
+        return False
+    if name == "cidr":
+        try:
+            return ipaddress.ip_address(value) in ipaddress.ip_network(given)
+        except ValueError:
+            return False
+    if isinstance(given, dict):
+        given, value = given["equals-ignore-case"].lower(), value.lower()
+    if name == "wildcard":
+        parts = re.split(r"(\\.|\*)", given)
+        return (
+            re.fullmatch("".join(".*" if p == "*" else re.escape(p[-1] if p[:1] == "\\" else p) for p in parts), value)
+            is not None
+        )
+    return bool({
+        "prefix": value.startswith(given), "suffix": value.endswith(given), "equals-ignore-case": value.lower() == given.lower(),
+    }[name])  # fmt: skip
+
+
+def _same(one: Any, other: Any) -> bool:
+    return isinstance(one, str) == isinstance(other, str) and type(other) is not bool and one == other
+
+
+def _compared(value: float, operator: str, bound: float) -> bool:
+    return {"<": value < bound, "<=": value <= bound, ">": value > bound, ">=": value >= bound, "=": value == bound}[
+        operator
+    ]
+
+
+def passes(pattern: dict[str, Any], event: Any) -> bool:
+    for name, given in pattern.items():
+        if name == "$or":
+            if not any(passes(each, event) for each in given):
+                return False
+            continue
+        value = event.get(name, MISSING) if isinstance(event, dict) else MISSING
+        if isinstance(given, dict):
+            if not passes(given, value):
+                return False
+        elif not any(holds(matcher, value) for matcher in given):
+            return False
+    return True
+
+
+PATTERNS: list[dict[str, Any]] = [
+    {"source": ["aws.ec2"], "detail": {"state": ["running", "stopped"]}},
+    {"detail": {"cpu": [{"numeric": [">", 0, "<=", 5]}]}},
+    {"detail": {"cpu": [{"numeric": ["=", 5]}, "high"]}},
+    {"detail": {"state": [{"anything-but": "running"}]}},
+    {"detail": {"state": [{"anything-but": ["running", "stopped"]}]}},
+    {"detail": {"cpu": [{"anything-but": [5, 90.5]}]}},
+    {"detail": {"state": [{"anything-but": {"prefix": "r"}}]}},
+    {"detail": {"state": [{"anything-but": {"suffix": ["ed", "g"]}}]}},
+    {"detail": {"state": [{"anything-but": {"equals-ignore-case": ["RUNNING", "x"]}}]}},
+    {"detail": {"state": [{"anything-but": {"wildcard": "*pp*"}}]}},
+    {"source": [{"prefix": "aws."}], "detail": {"state": [{"exists": False}]}},
+    {"detail": {"state": [{"exists": True}]}},
+    {"source": [{"suffix": ".EC2"}, {"suffix": {"equals-ignore-case": ".S3"}}]},
+    {"source": [{"prefix": {"equals-ignore-case": "AWS"}}]},
+    {"source": [{"equals-ignore-case": "AWS.s3"}]},
+    {"detail": {"ip": [{"cidr": "10.0.0.0/24"}]}},
+    {"detail": {"path": [{"wildcard": "/a/*/b_\\*%*"}]}},
+    {"source": ["aws.s3"], "$or": [{"detail": {"cpu": [90.5]}}, {"detail": {"ok": [True]}}]},
+    {"detail": {"$or": [{"cpu": [{"numeric": ["<", 1]}]}, {"state": ["it's"]}]}},
+    {"detail": {"ok": [True, 1]}},
+    {"detail": {"ok": [False]}},
+]
+EVENTS: list[dict[str, Any]] = [
+    {"source": source, "detail": {**detail, **more}}
+    for source in ("aws.ec2", "AWS.S3", "aws.s3")
+    for detail in ({}, {"state": "running"}, {"state": "stopped"}, {"state": 5}, {"state": True}, {"state": "it's"})
+    for more in (
+        {}, {"cpu": 5}, {"cpu": 5.0, "ok": True}, {"cpu": "5"}, {"cpu": 90.5, "ok": False}, {"cpu": -1, "ok": 1}, {"cpu": "high"},
+        {"ip": "10.0.0.7", "cpu": True}, {"ip": "10.0.1.7"}, {"ip": "host"}, {"ip": 167772160},
+        {"path": "/a/x/b_*%c"}, {"path": "/a/x/bb*%c"},
+    )
+] + [{"detail": {"state": "running"}}, {"source": 5}, {"source": "aws.s3", "detail": "none"}]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["auto", "scan"])
+def test_every_pattern_on_every_event(engine: str) -> None:
+    report = from_eventbridge(PATTERNS)
+    assert (report.rejections, len(report)) == ([], len(PATTERNS))
+    index = MatchIndex(engine)
+    assert index.add_many(**report.columns()).added == len(PATTERNS)
+    found = [sorted(ids) for ids in index.match_many(EVENTS)]
+    expected = [[place for place, pattern in enumerate(PATTERNS) if passes(pattern, event)] for event in EVENTS]
+    assert found == expected
+    assert {place for ids in expected for place in ids} == set(range(len(PATTERNS)))
+
+
+def test_json_and_ids() -> None:
+    report = from_eventbridge({"a": json.dumps(PATTERNS[0]), 7: PATTERNS[1]})
+    assert [rule.id for rule in report] == ["a", 7]
+    assert report.rules[0].expression == "source = 'aws.ec2' and detail.state in ('running', 'stopped')"
+
+
+def test_fields_that_may_be_lists() -> None:
+    patterns = [
+        {"tags": ["a", 5]},
+        {"n": [{"numeric": [">", 3]}]},
+        {"tags": [{"prefix": "a"}]},
+        {"n": [{"numeric": [">", 3, "<", 5]}]},
+    ]
+    report = from_eventbridge(patterns, lists=True)
+    assert [each.position for each in report.rejections] == [2, 3]
+    index = MatchIndex()
+    index.add_many(**report.columns())
+    events: list[dict[str, Any]] = [
+        {"tags": ["x", "a"]},
+        {"tags": "a"},
+        {"tags": [5]},
+        {"tags": ["5"]},
+        {"n": [1, 4]},
+        {"n": 4},
+        {"n": [1]},
+    ]
+    assert [index.match(event) for event in events] == [[0], [0], [0], [], [1], [1], []]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        ("{", "not JSON"),
+        ({}, "object that is not empty"),
+        ({"a": 5}, "a must be a list"),
+        ({"a": []}, "a must be a list"),
+        ({"a": [None]}, "null is the same as an absent field"),
+        ({"a": [{"prefix": 5}]}, "a: prefix takes a text"),
+        ({"a": [{"soundex": "x"}]}, "'soundex' is not known"),
+        ({"a": [{"numeric": [">"]}]}, "operators and numbers in turn"),
+        ({"a": [{"numeric": ["~", 5]}]}, "numeric has '~' 5"),
+        ({"a": [{"cidr": "300.0.0.0/8"}]}, "is no network"),
+        ({"a": [{"anything-but": [None]}]}, "takes texts or numbers"),
+        ({"a": [{"anything-but": {"numeric": [">", 1]}}]}, "takes no numeric"),
+        ({"a": [{"wildcard": "a**b"}]}, "two stars"),
+        ({"a": [["x"]]}, "no value and no matcher"),
+    ],
+)
+def test_what_cannot_be_expressed_is_reported_and_harms_no_other(pattern: Any, reason: str) -> None:
+    report = from_eventbridge([pattern, PATTERNS[0]])
+    assert len(report) == 1
+    (rejection,) = report.rejections
+    assert rejection.position == 0
+    assert isinstance(rejection.error, RuleFormatError)
+    assert reason in str(rejection)
+    assert str(report).startswith("1 imported, 1 rejected\n#0 (0): EventBridge: ")

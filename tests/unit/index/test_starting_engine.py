@@ -1,0 +1,151 @@
+"""While kernels are not compiled, a small index answers without them, and the same; then it moves to its engine."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from ray_pubsub import MatchIndex
+from ray_pubsub.index import starting_engine
+from ray_pubsub.index.segmented_index import SegmentedIndex
+from ray_pubsub.index.starting_engine import StartingEngine
+from ray_pubsub.kernels import readiness
+from ray_pubsub.warming.background import offer_background
+
+EVENTS = [{"a": number % 7, "b": number % 5, "s": f"x{number % 3}"} for number in range(40)]
+
+
+class Compiler:
+    """Stands for the process that compiles."""
+
+    def __init__(self) -> None:
+        self.running = True
+
+    def __call__(self, marker: Path) -> bool:
+        return self.running
+
+
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Compiler]:
+    monkeypatch.delenv(readiness.VARIABLE)
+    monkeypatch.setattr(readiness, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(readiness, "marker_path", lambda: tmp_path / "all-compiled")
+    monkeypatch.setattr(readiness, "_are_some_compiled", lambda: False)
+    found = Compiler()
+    readiness.set_compiler(found)
+    yield found
+    offer_background()
+
+
+def is_starting(index: MatchIndex) -> bool:
+    engine = index._books.engine
+    return isinstance(engine, StartingEngine) and engine._scan is not None
+
+
+def text(random: Random) -> str:
+    return f"a {random.choice(['=', '>', '!='])} {random.randint(0, 7)} or s = 'x{random.randint(0, 4)}' and b < {random.randint(0, 5)}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_answers_are_those_of_the_scan_throughout(compiler: Compiler, seed: int) -> None:
+    random = Random(seed)
+    index, model = MatchIndex(), MatchIndex("scan")
+    ready_at = random.randint(5, 60)
+    for step in range(70):
+        identity: str | int = random.randint(0, 20) if random.random() < 0.5 else f"s{random.randint(0, 10)}"
+        kind = random.random()
+        ids = [random.randint(0, 30) for _ in range(5)]
+        texts = [text(random) for _ in range(5)]
+        for each in (index, model):
+            if kind < 0.5:
+                each.add(identity, texts[0])
+            elif kind < 0.7:
+                each.remove(identity)
+            elif kind < 0.85:
+                each.add_many(ids, texts, removing=[identity])
+            else:
+                each.remove_many(ids)
+        if step == ready_at:
+            assert is_starting(index)
+            compiler.running = False
+        assert len(index) == len(model) and list(index) == list(model) and (identity in index) == (identity in model)
+        event = random.choice(EVENTS)
+        assert index.match(event) == model.match(event)
+        found, expected = index.match_many(EVENTS[:5]), model.match_many(EVENTS[:5])
+        assert [sorted(found[place], key=str) for place in range(5)] == [
+            sorted(expected[place], key=str) for place in range(5)
+        ]
+    assert not is_starting(index)
+
+
+def test_it_moves_when_kernels_are_ready(compiler: Compiler, tmp_path: Path) -> None:
+    index = MatchIndex()
+    for number in range(20):  # one by one: where kernels are loaded, many texts at once are compiled by them
+        index.add(number, f"a = {number % 7}")
+    assert is_starting(index) and index.stats().blocks[0].engine == "scan"
+    assert index.explain({"a": 3}).segments[0].engine == "scan"
+    assert index.match({"a": 3}) == [3, 10, 17]
+    (tmp_path / "all-compiled").touch()
+    assert index.match({"a": 3}) == [3, 10, 17] and not is_starting(index)
+    assert isinstance(MatchIndex()._books.engine, SegmentedIndex)
+
+
+def test_after_a_change_of_the_sources_kernels_are_compiled_where_they_are_used(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(readiness, "_are_some_compiled", lambda: True)
+    assert readiness.are_ready()
+    readiness.set_compiler(compiler)
+    readiness.lock_path(tmp_path / "all-compiled").touch()  # compiling all was begun, and not ended
+    assert not readiness.are_ready()
+
+
+def test_a_large_index_does_not_wait(compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starting_engine, "FEW", 10)
+    index = MatchIndex()
+    for number in range(10):
+        index.add(number, f"a = {number % 7}")
+    assert is_starting(index)
+    index.add(10, "a = 3")
+    assert not is_starting(index) and index.match({"a": 3}) == [3, 10]
+
+
+def test_intervals_and_files_need_the_engine(compiler: Compiler, tmp_path: Path) -> None:
+    index = MatchIndex()
+    index.add("x", "b = 1")
+    index.add_predicates(pa.table({"id": ["y"], "attribute": ["a"], "low": [1], "high": [2]}))
+    assert not is_starting(index) and index.match({"a": 1, "b": 1}) == ["x", "y"]
+    other = MatchIndex()
+    other.add("x", "b = 1")
+    other.save(tmp_path / "index")
+    for loaded in (MatchIndex.load(tmp_path / "index"), pickle.loads(pickle.dumps(other))):
+        assert loaded.match({"b": 1}) == ["x"] and loaded.expression("x") == "b = 1"
+
+
+PROGRAM = """
+import ray_pubsub
+from ray_pubsub.kernels import readiness
+readiness.set_compiler(lambda marker: True)
+index = ray_pubsub.MatchIndex()
+for number in range(100):
+    index.add(number, f"model = 'm{number % 10}' and price <= {number} and colour in ('red', 'blue')")
+assert index.match({"model": "m3", "price": 50, "colour": "red"}) == [53, 63, 73, 83, 93]
+index.remove(53)
+events = [{"model": "m3", "price": 50, "colour": "red"}] * 3
+assert index.match_many(events)[2] == [63, 73, 83, 93]
+"""
+
+
+def test_a_first_match_compiles_nothing(tmp_path: Path) -> None:
+    variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    del variables[readiness.VARIABLE]
+    subprocess.run([sys.executable, "-c", PROGRAM], env=variables, check=True, timeout=120)
+    assert not list(tmp_path.rglob("*.nb?"))

@@ -1,0 +1,102 @@
+"""Expressions that ignore case: the same as if both sides were written in lower case."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ray_pubsub import MatchIndex
+from ray_pubsub.errors import SettingError
+from ray_pubsub.language.printer import write
+from ray_pubsub.language.shapes import ShapeCache
+from ray_pubsub.settings import Limits
+
+TEXTS = [
+    "name = 'Ann'", "name != 'Ann'", "name in ('Ann', 'BOB')", "name not in ('Ann', 'BOB')", "name like 'A_%N'",
+    "not name like 'aX%' escape 'X'",
+    "name >= 'b' and name < 'Q'", "name between 'B' and 'q'", "name not between 'B' and 'q'", "starts_with(name, 'AN')",
+    "contains(name, 'N')",
+    "lower(name) = 'ANN'", "trim(name) = 'ann'", "name = 5 or name = 'Ann'", "name is null", "name ilike 'ANN'", "name regexp '^A'",
+    "exists(items, color = 'RED' and n > 1)", "not (name = 'ANN' or n = 1)", "name = 'STRA\u00dfE'", "name = '\u0130'", "name = other",
+]  # fmt: skip
+FOLDED = [
+    "lower(name) = 'ann'", "lower(name) != 'ann'", "lower(name) in ('ann', 'bob')", "lower(name) not in ('ann', 'bob')",
+    "lower(name) like 'a_%n'", "not lower(name) like 'ax%' escape 'x'", "lower(name) >= 'b' and lower(name) < 'q'",
+    "lower(name) between 'b' and 'q'", "lower(name) not between 'b' and 'q'", "lower(name) like 'an%'", "lower(name) like '%n%'",
+    "lower(name) = 'ann'", "lower(trim(name)) = 'ann'", "name = 5 or lower(name) = 'ann'", "name is null", "lower(name) like 'ann'",
+    "name regexp '^A'", "exists(items, lower(color) = 'red' and n > 1)", "not (lower(name) = 'ann' or n = 1)",
+    "lower(name) = 'stra\u00dfe'", "lower(name) = 'i'", "name = other",
+]  # fmt: skip
+EVENTS: list[dict[str, Any]] = [
+    {"name": name, "n": 2}
+    for name in (
+        "ann",
+        "Ann",
+        "ANN",
+        "bob",
+        "Xnn",
+        "ax",
+        "AX%",
+        " ANN ",
+        "q",
+        "Q",
+        "a",
+        5,
+        "Stra\u00dfe",
+        "\u0130",
+        "i",
+        "",
+        None,
+    )
+] + [
+    {"items": [{"color": "Red", "n": 2}]},
+    {"items": [{"color": "Red", "n": 1}]},
+    {"name": "Ann", "other": "Ann"},
+    {"name": "Ann", "other": "ann"},
+]
+
+
+@pytest.mark.parametrize("engine", ["auto", "rein", "opindex", "scan"])
+def test_the_same_as_in_lower_case(engine: str) -> None:
+    plain, folded = MatchIndex("scan"), MatchIndex(engine, ignore_case=True)
+    for number, (text, same) in enumerate(zip(TEXTS, FOLDED, strict=True)):
+        plain.add(number, same)
+        folded.add(number, text)
+    expected = [sorted(ids) for ids in plain.match_many(EVENTS)]
+    assert [sorted(ids) for ids in folded.match_many(EVENTS)] == expected
+    together = MatchIndex(engine, ignore_case=True)
+    together.add_many(range(50 * len(TEXTS)), TEXTS * 50)  # as many as kernels compile otherwise
+    found = [sorted(id for id in ids if id < len(TEXTS)) for ids in together.match_many(EVENTS)]
+    assert found == expected
+    assert {number for ids in expected for number in ids} == set(range(len(TEXTS)))
+    assert folded.expression(0) == TEXTS[0]
+
+
+def test_a_known_shape_is_folded_too() -> None:
+    shapes = ShapeCache(Limits(), ignore_case=True)
+    assert write(shapes.parse("name = 'Ann'").tree) == "lower(name) = 'ann'"
+    assert write(shapes.parse("name = 'BOB'").tree) == "lower(name) = 'bob'"
+    assert [write(shapes.parse(f"starts_with(name, '{text}')").tree) for text in ("AB", "CD_")] == [
+        "lower(name) like 'ab%' escape '\\'",
+        write(ShapeCache(Limits()).parse("starts_with(lower(name), 'cd_')").tree),
+    ]
+
+
+@pytest.mark.parametrize("engine", ["auto", "rein"])
+def test_saved_with_the_index(engine: str, tmp_path: Path) -> None:
+    index = MatchIndex(ignore_case=True)
+    index.add("s", "name = 'Ann'")
+    index.save(tmp_path / "index")
+    for copy in (MatchIndex.load(tmp_path / "index", engine=engine), pickle.loads(pickle.dumps(index))):
+        copy.add("t", "name = 'aNN'")
+        assert copy.ignore_case
+        assert sorted(copy.match({"name": "ANN"})) == ["s", "t"]
+        assert "ann" in str(copy.explain({"name": "ANN"}, "s"))
+
+
+def test_it_is_true_or_false() -> None:
+    with pytest.raises(SettingError, match="ignore_case: must be True or False"):
+        MatchIndex(ignore_case=1)  # type: ignore[arg-type]

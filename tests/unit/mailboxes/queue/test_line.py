@@ -1,0 +1,30 @@
+"""One level's entries leave in the order in which they were put, however they came back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.mailboxes.queue.line import Line
+
+
+@given(
+    dues=st.lists(st.integers(0, 9).map(float), min_size=1, max_size=40),
+    data=st.data(),
+)
+def test_what_came_back_leaves_in_its_old_order(dues: list[float], data: st.DataObject) -> None:
+    line = Line()
+    entries = [(order, 0.0, due, 0, 0, None) for order, due in enumerate(dues)]
+    line.extend(entries)
+    taken = line.pop(data.draw(st.integers(0, len(entries))))
+    back = data.draw(st.permutations(taken))
+    for entry in back:
+        assert line.give_back(entry)
+        assert not line.give_back(entry)
+    now = data.draw(st.integers(0, 9).map(float))
+    overdue = [entry for entry in entries if entry[2] < now]
+    assert line.count_overdue(now) == len(overdue)
+    assert line.remove_overdue(now) == overdue
+    assert line.pop(len(entries)) == [entry for entry in entries if entry[2] >= now]
+    assert len(line) == 0
+    assert all(line.give_back(entry) for entry in back)  # nothing is remembered of what has left

@@ -1,0 +1,200 @@
+"""A server's data folder: claimed by one server, listed in a manifest, readable by its user only."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from actors.registry.changes import Subscribe
+from actors.registry.store.store import RegistryStore
+from actors.storage import data_folder
+from actors.storage.data_folder import STORES, DataFolder
+from ray_pubsub.errors import StoreError
+
+HOLDER = """
+import sys
+from pathlib import Path
+from actors.storage.data_folder import DataFolder
+folder = DataFolder(Path(sys.argv[1]), sys.argv[2], new=True)
+folder.record("registry", "identity")
+print("claimed", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_folder, "LOCK_PATIENCE", 0.1)
+
+
+def refused(path: Path) -> bool:
+    try:
+        DataFolder(path, "second", new=True).close()
+    except StoreError as error:
+        return "in use by the server first" in str(error)
+    return False
+
+
+def test_another_server_is_refused_as_long_as_one_process_of_the_first_lives(tmp_path: Path) -> None:
+    """Each object here has the lock as a process has it; one of them is a process, and killed."""
+    command = [sys.executable, "-c", HOLDER, str(tmp_path), "first"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "claimed\n"
+        assert refused(tmp_path)
+        mailboxes = DataFolder(tmp_path, "first", new=False)
+        os.kill(process.pid, signal.SIGKILL)
+    assert refused(tmp_path)
+    for _ in range(3):  # the registry is started and dies again and again
+        registry = DataFolder(tmp_path, "first", new=False)
+        assert refused(tmp_path)
+        registry.close()
+        assert refused(tmp_path)
+    registry = DataFolder(tmp_path, "first", new=False)
+    mailboxes.close()
+    assert refused(tmp_path)
+    registry.close()
+    assert not refused(tmp_path)
+
+
+def test_a_folder_that_was_given_back_is_free(tmp_path: Path) -> None:
+    with DataFolder(tmp_path, "first", new=True), DataFolder(tmp_path, "first", new=True):
+        pass
+    with DataFolder(tmp_path, "second", new=True) as folder:
+        folder.close()
+        DataFolder(tmp_path, "third", new=True).close()
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_only_its_user_can_read_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "data"
+    before = os.umask(0)
+    try:
+        with DataFolder(path, "first", new=True) as folder:
+            (path / STORES["registry"]).touch(0o666)  # as an earlier release made it
+            with RegistryStore(path / STORES["registry"]) as store:
+                folder.record("registry", store.identity)
+                store.commit([Subscribe("s", "desk", "x = 1")])
+                modes = {each.name: mode(each) for each in path.iterdir()}
+    finally:
+        os.umask(before)
+    assert mode(path) == 0o700
+    assert {"server.lock", "manifest.json", "registry.sqlite", "registry.sqlite-wal"} <= modes.keys()
+    assert set(modes.values()) == {0o600}
+
+
+def opened(path: Path, name: str = "registry", new: bool = True) -> str:
+    """Opens a store as its process does; returns its identity. The same kind of file serves for both stores."""
+    with DataFolder(path, "server", new=new) as folder:
+        create = folder.may_create(name)
+        with RegistryStore(path / STORES[name], create=create) as store:
+            folder.record(name, store.identity)
+            return store.identity
+
+
+def test_stores_are_listed_and_found_again(tmp_path: Path) -> None:
+    registry = opened(tmp_path)
+    mailboxes = opened(tmp_path, "mailboxes", new=False)
+    assert (opened(tmp_path), opened(tmp_path, new=False)) == (registry, registry)
+    assert opened(tmp_path, "mailboxes", new=False) == mailboxes
+    with DataFolder(tmp_path, "server", new=False) as folder:
+        assert folder.stores() == {"registry": registry, "mailboxes": mailboxes}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_a_store_that_is_missing_is_not_created_again(tmp_path: Path, name: str) -> None:
+    opened(tmp_path)
+    opened(tmp_path, "mailboxes", new=False)
+    moved = tmp_path / "elsewhere"
+    (tmp_path / STORES[name]).rename(moved)
+    for new in (True, False):
+        with pytest.raises(StoreError, match=r"is missing, although the folder's manifest\.json lists it"):
+            opened(tmp_path, name, new)
+    assert not (tmp_path / STORES[name]).exists()
+    moved.rename(tmp_path / STORES[name])
+    opened(tmp_path, name)
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_a_store_that_was_emptied_is_refused(tmp_path: Path, name: str) -> None:
+    opened(tmp_path)
+    opened(tmp_path, "mailboxes", new=False)
+    (tmp_path / STORES[name]).write_bytes(b"")
+    with pytest.raises(StoreError, match="is empty, although it was not"):
+        opened(tmp_path, name)
+    assert (tmp_path / STORES[name]).read_bytes() == b""
+
+
+def test_a_store_of_another_folder_is_refused(tmp_path: Path) -> None:
+    opened(tmp_path / "one")
+    opened(tmp_path / "two")
+    for file in (STORES["registry"], STORES["registry"] + ".sums"):
+        shutil.copy(tmp_path / "two" / file, tmp_path / "one" / file)
+    with pytest.raises(StoreError, match="is another store than the one in the folder"):
+        opened(tmp_path / "one")
+
+
+def test_nothing_is_created_where_the_volume_is_away(tmp_path: Path) -> None:
+    """A process that restarts finds the folder missing, or the empty folder on which the volume was mounted."""
+    path = tmp_path / "data"
+    opened(path)
+    path.rename(tmp_path / "away")
+    with pytest.raises(StoreError, match=r"has no manifest\.json"):
+        opened(path, new=False)
+    assert not path.exists()
+    path.mkdir()
+    for name in STORES:
+        with pytest.raises(StoreError, match=r"has no manifest\.json"):
+            opened(path, name, new=False)
+    assert list(path.iterdir()) == []
+    path.rmdir()
+    (tmp_path / "away").rename(path)
+    opened(path, new=False)
+
+
+def test_a_sibling_without_a_registry_is_not_built_upon(tmp_path: Path) -> None:
+    (tmp_path / STORES["mailboxes"]).write_bytes(b"something")
+    with pytest.raises(StoreError, match=r"is missing, although mailboxes\.sqlite is there"):
+        opened(tmp_path)
+    assert not (tmp_path / STORES["registry"]).exists()
+
+
+def test_a_folder_of_the_first_release_has_no_manifest_and_gets_one(tmp_path: Path) -> None:
+    for name in STORES.values():
+        RegistryStore(tmp_path / name).close()
+    registry = opened(tmp_path)
+    mailboxes = opened(tmp_path, "mailboxes", new=False)
+    with DataFolder(tmp_path, "server", new=False) as folder:
+        assert folder.stores() == {"registry": registry, "mailboxes": mailboxes}
+
+
+def test_a_first_start_that_was_interrupted_can_be_repeated(tmp_path: Path) -> None:
+    with DataFolder(tmp_path, "server", new=True) as folder:  # dies before it has listed its store
+        RegistryStore(tmp_path / STORES["registry"], create=folder.may_create("registry")).close()
+    opened(tmp_path)
+    (tmp_path / STORES["mailboxes"]).touch()
+    opened(tmp_path, "mailboxes", new=False)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"stores": 5}', b'{"format": 9, "stores": {}}'])
+def test_a_manifest_that_cannot_be_read(tmp_path: Path, content: bytes) -> None:
+    opened(tmp_path)
+    (tmp_path / "manifest.json").write_bytes(content)
+    with pytest.raises(StoreError, match=r"manifest\.json"):
+        opened(tmp_path)
+
+
+def test_a_place_where_there_can_be_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="cannot be used to keep data in"):
+        DataFolder(tmp_path / "file", "server", new=True)
