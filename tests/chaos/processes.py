@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from actors.transport.calls import answer
 from ray_pubsub.errors import UnavailableError
 
-__all__ = ["kill", "pid_of", "roles"]
+__all__ = ["kill", "pid_of", "roles", "stopped"]
 
 
 def roles(server: Any) -> dict[str, Any]:
@@ -42,3 +45,24 @@ def kill(server: Any, *names: str) -> None:
     pids = [pid_of(server, name) for name in names]
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
+
+
+@contextmanager
+def stopped(server: Any, role: str) -> Iterator[None]:
+    """The role's process hangs. The signal alone is not enough: the thread that takes it may wait for a CPU while another still answers."""
+    pid = pid_of(server, role)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        while not all(_is_stopped(thread) for thread in Path(f"/proc/{pid}/task").iterdir()):
+            time.sleep(0.001)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def _is_stopped(thread: Path) -> bool:
+    """By the letter after the name, which is in brackets and may hold any character."""
+    try:
+        return (thread / "stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+    except FileNotFoundError:  # it has ended meanwhile
+        return True

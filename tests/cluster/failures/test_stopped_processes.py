@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from actors.transport.object_refs import SharedEvents
 from ray_pubsub.errors import FencedError, OverloadedError, UnavailableError
 from ray_pubsub.model.events import read_events
 from ray_pubsub.sharding.merging import ShardMatches
-from tests.chaos.processes import pid_of
+from tests.chaos.processes import pid_of, stopped
 
 LEASE = 1.0
 
@@ -38,16 +38,6 @@ def server(cluster: Joined, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     settings: dict[str, Any] = {"max_in_flight": 1, "patience": 0.2, "mailbox": {"capacity": 50}}
     with ray_pubsub.start(1, tmp_path_factory.mktemp("stopped"), "stopped", lease=LEASE, **settings) as server:
         yield server
-
-
-@contextmanager
-def stopped(server: Server, role: str) -> Iterator[None]:
-    pid = pid_of(server, role)
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def test_a_coordinator_that_hung_does_not_publish_by_what_it_knew(server: Server) -> None:
