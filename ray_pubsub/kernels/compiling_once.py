@@ -16,6 +16,8 @@ from typing import Any
 
 from numba.core.compiler_lock import global_compiler_lock
 
+from ray_pubsub.kernels.kernel_cache import KernelCache
+
 __all__ = ["compile_once", "use_cache"]
 
 
@@ -39,7 +41,7 @@ def use_cache(kernel: Any) -> None:
     """Has the kernel kept on disk. Not done when it is decorated: for each of hundreds of kernels numba tries whether it can write a file,
     which took a tenth of the time that the package takes to import."""
     if kernel.stats.cache_path is None:
-        kernel.enable_caching()
+        kernel._cache = KernelCache(kernel.py_func)
 
 
 _held: set[str] = set()

@@ -1,8 +1,8 @@
 """Whether kernels can be used without a wait: all have been compiled into numba's cache for this release, this Python and this processor.
 
 Compiling them takes minutes. A process that finds none asks another process to do it (warming/background.py), and until that is done
-answers what it can without kernels. numba keeps compiled kernels beside the sources if that folder can be written, else in the user's
-cache; NUMBA_CACHE_DIR names another place. A marker file there says that all are compiled.
+answers what it can without kernels. Compiled kernels are in the user's cache (kernel_cache.py); a marker file there says that all are
+compiled.
 
 RAY_PUBSUB_KERNELS=now has every kernel compiled where it is first used, as if all were ready: for tests, and where no process may be
 started.
@@ -24,6 +24,7 @@ from llvmlite import binding
 from ray_pubsub.kernels.compiled import compiled
 from ray_pubsub.kernels.compiling_once import use_cache
 from ray_pubsub.kernels.index.id_table import insert
+from ray_pubsub.kernels.kernel_cache import source_hash
 
 __all__ = ["VARIABLE", "are_ready", "lock_path", "marker_path", "set_compiler"]
 
@@ -69,7 +70,7 @@ def _are_some_compiled() -> bool:
     on the kernels, and would have all of them compiled after every change. If a lock file is there, compiling all was begun and goes on."""
     kernel: Any = insert
     use_cache(kernel)
-    return kernel.stats.cache_path is not None and any(Path(kernel.stats.cache_path).glob("*.nbi"))
+    return kernel.stats.cache_path is not None and any(Path(kernel.stats.cache_path).parent.rglob("*.nbi"))
 
 
 def set_compiler(compile_elsewhere: Callable[[Path], bool] | None) -> None:
@@ -85,12 +86,9 @@ def marker_path() -> Path | None:
     folder = kernel.stats.cache_path
     if folder is None:
         return None
-    stamps = [
-        (str(path), path.stat().st_mtime_ns, path.stat().st_size)
-        for path in sorted(Path(__file__).parent.rglob("*.py"))
-    ]
+    sources = [source_hash(path) for path in sorted(Path(__file__).parent.rglob("*.py"))]
     depends = (
-        stamps,
+        sources,
         sys.version,
         numba.__version__,
         binding.get_host_cpu_name(),

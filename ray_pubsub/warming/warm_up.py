@@ -22,8 +22,8 @@ def warm_up(*, progress: bool = False, wait: bool = True) -> bool:
     """Compiles all kernels into numba's cache, so that no later process has to wait for them: for images, installers and benchmarks.
 
     Takes two minutes on two cores the first time, a second or two afterwards. `progress`: shows a bar. `wait=False`: returns False at once
-    if another process is at it. Kernels are kept beside the package's sources if that folder can be written, else in the user's cache
-    folder; the environment variable NUMBA_CACHE_DIR names another one.
+    if another process is at it. Kernels are kept in the user's cache folder, for all copies of the package with the same sources; the
+    environment variable NUMBA_CACHE_DIR names another one.
     """
     marker = marker_path()
     with _alone(marker, wait) as mine:

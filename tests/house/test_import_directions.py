@@ -30,6 +30,7 @@ KERNELS_MAY_IMPORT = {
     *{"__future__", "collections.abc", "typing", "llvmlite", "numba", "numpy"},
     *{"contextlib", "fcntl", "pathlib"},  # compiling_once
     *{"os", "sys", "time", "zlib"},  # readiness
+    *{"functools", "hashlib", "re", "stat"},  # kernel_cache
 }
 NEEDS_NO_KERNELS = {"errors", "settings", "model", "language"}
 # Families of engines share their contract and their explanations, not their structures.

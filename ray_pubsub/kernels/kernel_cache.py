@@ -1,0 +1,100 @@
+"""Where compiled kernels are kept: in the user's cache folder, by the content of their sources.
+
+numba keeps them beside each source file and asks whether that file has changed. That has two faults. A kernel contains the pieces of other
+files that it calls, and is stale when one of those changes. And every copy of the package, in another environment or clone, compiles for
+minutes what the machine has compiled before. So the folder of a kernel is named by a hash of its file and of all that this file imports
+from the other kernels. Where the user's cache cannot be used, numba's own places are; NUMBA_CACHE_DIR names another folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numba.core import caching, config
+
+__all__ = ["KernelCache", "source_hash"]
+
+ROOT = Path(__file__).parent
+IMPORTED = re.compile(r"^\s*(?:from|import)\s+ray_pubsub\.kernels\.([\w.]+)", re.MULTILINE)
+
+
+class _Locator(caching._CacheLocator):  # type: ignore[misc]
+    """The folder of one kernel, as numba asks for it."""
+
+    def __init__(self, folder: Path, stamp: str, line: int) -> None:
+        self._folder, self._stamp, self._line = folder, stamp, line
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return self._stamp
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> _Locator | None:
+        """None if the function is not one of ours, or if there is no folder for it that belongs to this user alone."""
+        path, base = Path(py_file), _base_folder()
+        if base is None or not path.is_relative_to(ROOT):
+            return None
+        stamp = source_hash(path)
+        folder = base / path.relative_to(ROOT).with_suffix("") / stamp
+        locator = cls(folder, stamp, py_func.__code__.co_firstlineno)
+        try:
+            locator.ensure_cache_path()
+        except OSError:
+            return None
+        return locator
+
+
+class _Places(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_Locator, *caching.CompileResultCacheImpl._locator_classes)
+
+
+class KernelCache(caching.FunctionCache):  # type: ignore[misc]
+    """numba's cache of one function, in our places."""
+
+    _impl_class = _Places
+
+
+@cache
+def source_hash(path: Path) -> str:
+    """Of a file and of all kernels that it imports, directly or not."""
+    found, waiting = {path}, [path]
+    while waiting:
+        for imported in _imports(waiting.pop()):
+            if imported not in found:
+                found.add(imported)
+                waiting.append(imported)
+    parts = sorted((str(each.relative_to(ROOT)), each.read_bytes()) for each in found)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+@cache
+def _imports(path: Path) -> list[Path]:
+    names = IMPORTED.findall(path.read_text(encoding="utf-8"))
+    files = [ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names]
+    return [file for file in files if file.exists()]
+
+
+@cache
+def _base_folder() -> Path | None:
+    """Compiled code is run, so nobody else may be able to write it."""
+    chosen, general = config.CACHE_DIR, os.environ.get("XDG_CACHE_HOME", "")
+    try:
+        user = Path(general) if Path(general).is_absolute() else Path.home() / ".cache"
+        folder = Path(chosen) if chosen else user / "ray-pubsub" / "kernels"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+    except (OSError, RuntimeError):  # RuntimeError: there is no home
+        return None
+    safe = found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return folder if safe or chosen else None
