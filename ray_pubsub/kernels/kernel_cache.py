@@ -21,6 +21,8 @@ from numba.core import caching, config
 __all__ = ["KernelCache", "source_hash"]
 
 ROOT = Path(__file__).parent
+MACHINERY = {"compiling_once", "kernel_cache", "readiness"}
+"""Modules that decide where compiled kernels are kept, not what they are."""
 IMPORTED = re.compile(r"^\s*(?:from|import)\s+ray_pubsub\.kernels\.([\w.]+)", re.MULTILINE)
 
 
@@ -41,12 +43,12 @@ class _Locator(caching._CacheLocator):  # type: ignore[misc]
 
     @classmethod
     def from_function(cls, py_func: Any, py_file: str) -> _Locator | None:
-        """None if the function is not one of ours, or if there is no folder for it that belongs to this user alone."""
+        """None if there is no folder for it that belongs to this user alone."""
         path, base = Path(py_file), _base_folder()
-        if base is None or not path.is_relative_to(ROOT):
+        if base is None or not path.exists():  # as for what is typed into a shell
             return None
         stamp = source_hash(path)
-        folder = base / path.relative_to(ROOT).with_suffix("") / stamp
+        folder = base / _name(path) / stamp
         locator = cls(folder, stamp, py_func.__code__.co_firstlineno)
         try:
             locator.ensure_cache_path()
@@ -74,13 +76,18 @@ def source_hash(path: Path) -> str:
             if imported not in found:
                 found.add(imported)
                 waiting.append(imported)
-    parts = sorted((str(each.relative_to(ROOT)), each.read_bytes()) for each in found)
+    parts = sorted((str(_name(each)), each.read_bytes()) for each in found)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def _name(path: Path) -> Path:
+    """Of a file, wherever the package is. Others than this package use its kernels too: engines of users, references of benchmarks."""
+    return (path.relative_to(ROOT) if path.is_relative_to(ROOT) else Path("elsewhere") / path.name).with_suffix("")
 
 
 @cache
 def _imports(path: Path) -> list[Path]:
-    names = IMPORTED.findall(path.read_text(encoding="utf-8"))
+    names = set(IMPORTED.findall(path.read_text(encoding="utf-8"))) - MACHINERY
     files = [ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names]
     return [file for file in files if file.exists()]
 
