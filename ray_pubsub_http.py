@@ -113,6 +113,9 @@ class PublishReport:
     errors: list[dict[str, Any]]
     results: list[dict[str, Any]] | None
     """Per event its matches, if they were asked for."""
+    warnings: list[dict[str, Any]]
+    """The first attributes that were left out because their values cannot be used."""
+    warning_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,17 +227,19 @@ class HttpClient:
         *,
         event_id: str | None = None,
         deliver: bool = True,
+        strict: bool = False,
         matches: bool = False,
         idempotency_key: str | None = None,
     ) -> PublishReport:
-        """One event or many. Raises ProblemError for a single one that is bad; among many it is reported."""
+        """One event or many. Raises ProblemError for a single one that is bad; among many it is reported. An attribute whose value cannot
+        be used is left out, with a warning; with `strict`, its event is a bad one."""
         if isinstance(events, Mapping):
             return self._publish(
-                json.dumps(events).encode(), "application/json", event_id, deliver, matches, idempotency_key
+                json.dumps(events).encode(), "application/json", event_id, deliver, strict, matches, idempotency_key
             )
         return self.publish_lines(
             b"".join(json.dumps(event).encode() + b"\n" for event in events),
-            event_id=event_id, deliver=deliver, matches=matches, idempotency_key=idempotency_key,
+            event_id=event_id, deliver=deliver, strict=strict, matches=matches, idempotency_key=idempotency_key,
         )  # fmt: skip
 
     def publish_lines(
@@ -243,21 +248,26 @@ class HttpClient:
         *,
         event_id: str | None = None,
         deliver: bool = True,
+        strict: bool = False,
         matches: bool = False,
         idempotency_key: str | None = None,
     ) -> PublishReport:
         """JSON, a document in each line, sent as it is."""
-        return self._publish(lines, "application/x-ndjson", event_id, deliver, matches, idempotency_key)
+        return self._publish(lines, "application/x-ndjson", event_id, deliver, strict, matches, idempotency_key)
 
     def _publish(
-        self, body: bytes, kind: str, event_id: str | None, deliver: bool, matches: bool, key: str | None
+        self, body: bytes, kind: str, event_id: str | None, deliver: bool, strict: bool, matches: bool, key: str | None
     ) -> PublishReport:
-        query = {"event_id": event_id, "deliver": None if deliver else "false", "matches": "true" if matches else None}
+        query = {
+            "event_id": event_id, "deliver": None if deliver else "false", "strict": "true" if strict else None,
+            "matches": "true" if matches else None,
+        }  # fmt: skip
         answer = self._json("POST", _with("/v1/events", query), body, kind=kind, key=key or uuid.uuid4().hex)
         delivered = answer.get("deliveries", {})
         return PublishReport(
             answer["events"], answer["matches"], answer["bad_events"], delivered.get("delivered", 0),
             delivered.get("duplicates", 0), delivered.get("rejected", 0), answer.get("errors", []), answer.get("results"),
+            answer.get("warnings", []), answer.get("warning_count", 0),
         )  # fmt: skip
 
     # ------------------------------------------------------------------------------------------------------------ consuming

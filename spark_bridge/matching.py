@@ -37,6 +37,7 @@ def match_events(
     columns: Iterable[str] | None = None,
     keep: bool | Iterable[str] = False,
     deliver: bool = False,
+    strict: bool = True,
     errors: Literal["drop", "column", "fail"] = "drop",
     subscription_ids: Literal["string", "long"] = "string",
     batch_rows: int = BATCH_ROWS,
@@ -58,7 +59,9 @@ def match_events(
     deliver: also fill the mailboxes, once for each event, however often Spark runs a task. A repeated event is recognised by its `event_id`
         as in `Server.publish`, or else by its content, its partition and, in a stream, its micro-batch, among as many events as the
         server's mailbox setting `window` says. If a mailbox is full, the task waits.
-    errors: what is done with a row that is not a valid event (a decimal of too many digits, an id that is null; with `deliver` also a
+    strict: a row with a value that cannot be used (a decimal of too many digits) is not a valid event. False: only that value is left out,
+        and nothing reports it.
+    errors: what is done with a row that is not a valid event (with `strict`, one of those; an id that is null; with `deliver` also a
         moment outside of the years 1 to 9999): "drop" omits it (`bad_events` finds it), "column" adds a column `error` and a row with the
         reason and no subscription, "fail" fails the job.
     subscription_ids: "long" for a bigint, if all ids are ints. As a string, an id 5 is "5".
@@ -79,7 +82,7 @@ def match_events(
     kept = _kept(df.schema, keep, event_id)
     matching = Matching(
         place,
-        handoff(chosen, bool(deliver), batch_rows, max_in_flight, timeout, patience),
+        handoff(chosen, bool(deliver), bool(strict), batch_rows, max_in_flight, timeout, patience),
         len(kept),
         errors,
         subscription_ids,
@@ -99,19 +102,29 @@ def match_events(
 
 
 def bad_events(
-    df: DataFrame, *, event_id: str | None = None, columns: Iterable[str] | None = None, deliver: bool = False
+    df: DataFrame,
+    *,
+    event_id: str | None = None,
+    columns: Iterable[str] | None = None,
+    deliver: bool = False,
+    strict: bool = True,
 ) -> DataFrame:
     """The rows that `match_events` would omit, as `event_id` (if it is given) and `error`. Needs no server."""
     chosen = event_columns(df.schema, columns, event_id)
     fields = [] if event_id is None else [spark.StructField("event_id", id_type(chosen, False))]
     fields.append(spark.StructField("error", spark.StringType()))
-    return map_in_arrow(
-        chosen.select(df), reading_function(chosen.names, event_id is not None, bool(deliver)), spark.StructType(fields)
-    )
+    read = reading_function(chosen.names, event_id is not None, bool(deliver), bool(strict))
+    return map_in_arrow(chosen.select(df), read, spark.StructType(fields))
 
 
 def handoff(
-    chosen: EventColumns, deliver: bool, batch_rows: int, max_in_flight: int, timeout: float, patience: float
+    chosen: EventColumns,
+    deliver: bool,
+    strict: bool,
+    batch_rows: int,
+    max_in_flight: int,
+    timeout: float,
+    patience: float,
 ) -> Handoff:
     """The checked settings of a handoff."""
     for name, value in (("batch_rows", batch_rows), ("max_in_flight", max_in_flight)):
@@ -121,6 +134,7 @@ def handoff(
         attributes=chosen.names,
         has_id=chosen.event_id is not None,
         deliver=deliver,
+        strict=strict,
         scope=new_request(),
         batch_rows=batch_rows,
         max_in_flight=max_in_flight,

@@ -133,23 +133,27 @@ def _subscription_ids(ids: Any, kind: str) -> Any:
     return (pa.array(ids) if isinstance(ids, np.ndarray) else ids).cast(pa.string())
 
 
-def reading_function(names: tuple[str, ...], has_id: bool, deliver: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def reading_function(
+    names: tuple[str, ...], has_id: bool, deliver: bool, strict: bool
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """For mapInArrow: only the rows that are not valid events, each with the reason."""
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:
-        return bad_rows(batches, names, has_id, deliver)
+        return bad_rows(batches, names, has_id, deliver, strict)
 
     return read
 
 
-def bad_rows(batches: Iterator[Any], names: tuple[str, ...], has_id: bool, deliver: bool) -> Iterator[Any]:
+def bad_rows(
+    batches: Iterator[Any], names: tuple[str, ...], has_id: bool, deliver: bool, strict: bool
+) -> Iterator[Any]:
     """The id, if there is one, and the reason."""
     for batch in batches:
         for reason, rows in told_apart(batch, names, has_id, deliver):
             if reason is not None:
                 yield from _told(rows, [BadRow(at, reason) for at in range(rows.num_rows)], names, has_id)
                 continue
-            for part, found in readable_parts(rows, names):
+            for part, found in readable_parts(rows, names, strict):
                 bad = [BadRow(0, str(found))] if isinstance(found, TableError) else list(map(bad_row, found.errors))
                 yield from _told(part, bad, names, has_id)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from actors.client.deliverable_rows import beyond_calendar, in_utc, without_rows
+from actors.client.deliverable_rows import beyond_calendar, in_utc
 from actors.client.preparing import new_request, prepare
 from actors.client.publish_result import PublishResult
 from actors.transport.calls import Deadline
@@ -41,6 +41,8 @@ class Handoff:
     has_id: bool
     """The next column is the events' ids."""
     deliver: bool
+    strict: bool
+    """A row with a value that cannot be used is a bad row; else only that value is left out."""
     scope: str
     """Makes the ids that are generated here unique, in a job that is not a stream."""
     batch_rows: int
@@ -115,12 +117,14 @@ def handed_over(server: Server, batches: Iterable[Any], handoff: Handoff, place:
     yield from _unread(sent)
 
 
-def readable_parts(rows: Any, names: tuple[str, ...]) -> Iterator[tuple[Any, PublishedEvents | TableError]]:
+def readable_parts(
+    rows: Any, names: tuple[str, ...], strict: bool, contents: bool = False
+) -> Iterator[tuple[Any, PublishedEvents | TableError]]:
     """Reads a batch whose first columns are events of these names, in as many parts as necessary; each is read, or has the reason why
-    not."""
+    not. `contents`: with what is delivered of them."""
 
     def read(part: Any) -> PublishedEvents:
-        return prepare(_events(part, names), None, new_request(), contents=False)
+        return prepare(_events(part, names), None, new_request(), contents, strict=strict)
 
     for _, part, found in by_halves(read, rows):
         yield part, found
@@ -165,29 +169,29 @@ def _parts(portions: Portions, handoff: Handoff, place: TaskPlace) -> Iterator[_
                 bad = [BadRow(at, reason) for at in range(rows.num_rows)]
                 yield _Part(rows, _given_ids(rows, handoff), None, bad)
                 continue
-            for part, found in readable_parts(rows, handoff.attributes):
+            for part, found in readable_parts(rows, handoff.attributes, handoff.strict, handoff.deliver):
                 if handoff.has_id:
                     ids = _given_ids(part, handoff)
                 elif made is None:
                     ids = row_numbers(place, first, part.num_rows)
                     first += part.num_rows
                 else:
-                    ids = _content_ids(part, found, handoff, made)
+                    ids = _content_ids(part, found, made)
                 if isinstance(found, TableError):
                     yield _Part(part, ids, None, [BadRow(0, str(found))])
                 else:
-                    yield _Part(part, ids, _deliverable(part, ids, found, handoff) if handoff.deliver else found, [])
+                    yield _Part(part, ids, _deliverable(ids, found) if handoff.deliver else found, [])
 
 
 def _given_ids(rows: Any, handoff: Handoff) -> Any:
     return rows.column(len(handoff.attributes)) if handoff.has_id else pa.nulls(rows.num_rows, pa.string())
 
 
-def _content_ids(part: Any, found: PublishedEvents | TableError, handoff: Handoff, made: ContentIds) -> Any:
+def _content_ids(part: Any, found: PublishedEvents | TableError, made: ContentIds) -> Any:
     """Null for a row that is not a valid event, whose id may not even be readable."""
     ids = np.full(part.num_rows, None, dtype=object)
     if not isinstance(found, TableError):
-        events = in_utc(_events(part, handoff.attributes))
+        events = in_utc(found.contents)
         good = slice(None) if found.positions is None else found.positions
         ids[good] = made.of(events if found.positions is None else events.take(pa.array(found.positions)))
     return pa.array(ids, pa.string())
@@ -197,13 +201,9 @@ def _events(rows: Any, names: tuple[str, ...]) -> Any:
     return pa.RecordBatch.from_arrays(rows.columns[: len(names)], names=list(names))
 
 
-def _deliverable(part: Any, ids: Any, events: PublishedEvents, handoff: Handoff) -> PublishedEvents:
-    """With delivery, and with the ids by which repetitions are recognised."""
-    bad = {error.position for error in events.errors if error.position is not None}
-    contents = without_rows(in_utc(_events(part, handoff.attributes)), bad)
-    return replace(
-        events, ids=_numpy_ids(ids), given_ids=True, contents=contents, nbytes=events.nbytes + contents.nbytes
-    )
+def _deliverable(ids: Any, events: PublishedEvents) -> PublishedEvents:
+    """With the ids by which repetitions are recognised."""
+    return replace(events, ids=_numpy_ids(ids), given_ids=True, contents=in_utc(events.contents))
 
 
 def _numpy_ids(ids: Any) -> NDArray[Any]:

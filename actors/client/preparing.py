@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import xxhash
+from numpy.typing import NDArray
 
 from actors.client.deliverable_rows import beyond_calendar, in_known_zones, without_rows
+from actors.client.usable_content import left_out_by_position, without_attributes, without_cells
 from actors.mailboxes.event_content import pack_event, packed_json
 from actors.transport.object_refs import SharedEvents
-from actors.transport.published_events import PublishedEvents
+from actors.transport.published_events import MOST_WARNINGS, PublishedEvents
 from ray_pubsub.columns.json.documents import Documents
 from ray_pubsub.columns.json.json_events import from_json
 from ray_pubsub.errors import EventError
@@ -32,8 +35,11 @@ def new_request() -> str:
     return uuid.uuid4().hex
 
 
-def prepare(events: Any, event_id: str | None, key: str, contents: bool = True) -> PublishedEvents:
-    """Reads events, and packs what is delivered of each. Raises EventError if these are no events; bad ones among them are in `errors`."""
+def prepare(
+    events: Any, event_id: str | None, key: str, contents: bool = True, *, strict: bool = False
+) -> PublishedEvents:
+    """Reads events, and packs what is delivered of each. Raises EventError if these are no events; bad ones among them are in `errors`.
+    `strict` as for events.read_events."""
     check_text("idempotency_key", key)
     if isinstance(events, Mapping):
         events = [events]
@@ -41,13 +47,15 @@ def prepare(events: Any, event_id: str | None, key: str, contents: bool = True) 
         events = events.read_all()
     if not isinstance(events, Documents) and not hasattr(events, "__len__") and hasattr(events, "__iter__"):
         events = list(events)
-    batch = from_json(events, event_id) if isinstance(events, Documents) else read_events(events, event_id)
+    read = from_json if isinstance(events, Documents) else read_events
+    batch = read(events, event_id, strict=strict)
     ids = batch.input_ids
     if event_id is None:
         # 43 bits of the key and the position: an id of its own for every event, and nothing to make for each.
         first = (xxhash.xxh3_64_intdigest(key.encode()) >> 21) << POSITION_BITS
         ids = np.arange(first, first + batch.input_size)
     kept, unfit = _contents(events, batch) if contents else (None, {})
+    unfit |= _beyond_64_bits(event_id, ids)
     good, positions, errors = batch, batch.positions, batch.errors
     if unfit:
         positions = np.arange(batch.size) if positions is None else positions
@@ -57,7 +65,29 @@ def prepare(events: Any, event_id: str | None, key: str, contents: bool = True) 
         good, positions = select_events(batch, left), positions[left]
     good = EventBatch(good.size, good.lanes, np.zeros(good.size, np.int8), _cells=good._cells, _moment=batch.moment)
     size = _size(good, kept)
-    return PublishedEvents(SharedEvents(good), positions, ids, event_id is not None, kept, errors, size)
+    warnings = [warning for warning in batch.warnings if warning.position not in unfit] if unfit else batch.warnings
+    return PublishedEvents(
+        SharedEvents(good),
+        positions,
+        ids,
+        event_id is not None,
+        kept,
+        errors,
+        size,
+        warnings[:MOST_WARNINGS],
+        len(warnings),
+    )
+
+
+def _beyond_64_bits(event_id: str | None, ids: NDArray[Any]) -> dict[int, EventError]:
+    """By position, the events whose ids are integers that neither a message nor a store can hold; in `ids` they are None then."""
+    found: dict[int, EventError] = {}
+    if ids.dtype == object and int in set(map(type, ids.tolist())):
+        for place, identity in enumerate(ids.tolist()):
+            if type(identity) is int and not -(2**63) <= identity < 2**63:
+                found[place] = EventError(event_id, "an event's id must be an integer of at most 64 bits", place)
+                ids[place] = None
+    return found
 
 
 def _not_deliverable(table: Any) -> dict[int, EventError]:
@@ -93,23 +123,27 @@ def _contents(events: Any, batch: EventBatch) -> tuple[Any, dict[int, EventError
             events = events.to_dict("records")
     bad = {error.position for error in batch.errors if error.position is not None}
     if table is not None:
-        table = without_rows(_known_zones(table), bad)
+        table = without_rows(without_cells(_known_zones(table), batch.warnings), bad)
         return table, _not_deliverable(table)
+    left_out = left_out_by_position(batch.warnings)
     packed: list[bytes | None] = [None] * len(events)
     unfit: dict[int, EventError] = {}
     for place, event in enumerate(events):
         if place not in bad:
             try:
-                packed[place] = pack_event(event, place)
+                usable = without_attributes(event, left_out[place]) if place in left_out else event
+                packed[place] = pack_event(usable, place)
             except EventError as error:
                 unfit[place] = error
     return packed, unfit
 
 
 def _json_contents(documents: Documents, batch: EventBatch) -> tuple[list[bytes | None], dict[int, EventError]]:
-    """Documents are delivered as they came: nothing is read or packed again."""
+    """Documents are delivered as they came: nothing is read or packed again, unless something is left out of it."""
     bad = {error.position for error in batch.errors}
     contents = [None if place in bad else packed_json(documents.text(place)) for place in range(documents.size)]
+    for place, names in left_out_by_position(batch.warnings).items():
+        contents[place] = json.dumps(without_attributes(json.loads(contents[place] or b"{}"), names)).encode()
     unfit: dict[int, EventError] = {}
     for lane in batch.lanes:
         if not is_unicode(lane.attribute):  # an escape that is half of a surrogate pair, in a key

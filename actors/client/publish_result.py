@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from actors.transport.publish_reply import Delivered, PublishReply
-from actors.transport.published_events import PublishedEvents
+from actors.transport.published_events import MOST_WARNINGS, PublishedEvents
 from ray_pubsub.errors import EventError, OverloadedError, counted
 from ray_pubsub.model.match_batch import MatchBatch, arrow_ids
 from ray_pubsub.model.metadata import Lookup, Metadata, data_of, distinct_data, tags_of
@@ -34,6 +34,7 @@ class PublishResult:
     positions: NDArray[np.int64] | None = None
     """Of the good events among all; None if all are good."""
     errors: list[EventError] = field(default_factory=list)
+    """Events that could not be used."""
     deliveries: Delivered = field(default_factory=Delivered)
     names: dict[int, str] | None = None
     naming: Any = None
@@ -46,6 +47,10 @@ class PublishResult:
     """What now() was for all events, in microseconds since 1970; of a publication that went in portions, for the first of them."""
     lookup: Lookup | None = None
     """Finds what subscriptions carry, in the process that published."""
+    warnings: list[EventError] = field(default_factory=list)
+    """Attributes that were left out of events because their values cannot be used: the first hundred."""
+    warning_count: int = 0
+    """How many attributes were left out."""
     _merged: ShardMatches | None = None
     _ids: NDArray[Any] | None = None
     _carried: dict[Any, Metadata | None] | None = None
@@ -56,8 +61,9 @@ class PublishResult:
     def __repr__(self) -> str:
         found, published = counted(len(self), "match", "matches"), counted(len(self.event_ids), "event")
         bad = f", {counted(len(self.errors), 'bad event')}" if self.errors else ""
+        odd = f", {counted(self.warning_count, 'warning')}" if self.warning_count else ""
         full = f", {self.deliveries.rejected:,} not delivered" if self.deliveries.rejected else ""
-        return f"PublishResult({found} of {published}{bad}{full})"
+        return f"PublishResult({found} of {published}{bad}{odd}{full})"
 
     def __getitem__(self, event: int) -> list[Any]:
         """The ids of the subscriptions that match the event at this position."""
@@ -68,6 +74,7 @@ class PublishResult:
         return PublishResult, (
             self.event_ids, self.levels, self.level_names, self.parts, self.positions, self.errors, self.deliveries,
             self.names, None, self.lineage, self.idempotency_key, self.moment,
+            None, self.warnings, self.warning_count,
         )  # fmt: skip
 
     @classmethod
@@ -85,6 +92,8 @@ class PublishResult:
             reply.names,
             lineage=reply.lineage,
             moment=events.batch._moment,
+            warnings=events.warnings,
+            warning_count=events.warning_count,
         )
 
     @property
@@ -140,7 +149,7 @@ class PublishResult:
             self.event_ids,
             self.priorities,
             self.errors,
-            [],
+            self.warnings,
             self.moment,
             self.lookup,
         )
@@ -218,9 +227,12 @@ class PublishResult:
         if len(results) == 1:
             return results[0]
         errors: list[EventError] = []
+        warnings: list[EventError] = []
         deliveries, event = Delivered(), 0
         for result in results:
             errors += [error.at((error.position or 0) + event) for error in result.errors]
+            more = result.warnings[: max(0, MOST_WARNINGS - len(warnings))]
+            warnings += [warning.at((warning.position or 0) + event) for warning in more]
             deliveries += result.deliveries
             event += len(result.event_ids)
         return cls(
@@ -235,6 +247,8 @@ class PublishResult:
             idempotency_key=results[0].idempotency_key,
             moment=results[0].moment,
             lookup=results[0].lookup,
+            warnings=warnings,
+            warning_count=sum(result.warning_count for result in results),
         )
 
     def _all(self) -> ShardMatches:

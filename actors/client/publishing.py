@@ -25,11 +25,33 @@ from ray_pubsub.errors import EventError, OverloadedError, UnavailableError
 from ray_pubsub.model.arguments import check_flag, check_key, check_name, check_seconds, check_whole
 from ray_pubsub.model.metadata import Lookup
 
-__all__ = ["Publisher", "check_publication"]
+__all__ = ["PublishOptions", "Publisher"]
 
 PORTION = 8192
 """Events that go in one call. Large enough to be worth a call, small enough that several fit in flight."""
 MAX_IN_FLIGHT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PublishOptions:
+    """How events are published, as `Server.publish` takes it. Checked before anything is sent: a SettingError here is better than the
+    failure of a process elsewhere."""
+
+    event_id: str | None = None
+    deliver: bool = True
+    strict: bool = False
+    timeout: float | None = None
+    idempotency_key: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.event_id is not None:
+            check_name("event_id", self.event_id)
+        check_flag("deliver", self.deliver)
+        check_flag("strict", self.strict)
+        if self.idempotency_key is not None:
+            check_key(self.idempotency_key)
+        if self.timeout is not None:
+            check_seconds("timeout", self.timeout, zero=False, most=LONGEST)
 
 
 @dataclass(slots=True)
@@ -58,28 +80,24 @@ class Publisher:
         """Every later use, also of a stream or a result from before, meets this handle, which raises."""
         self._client.close(handle)
 
-    def publish(
-        self, events: Any, event_id: str | None, deliver: bool, key: str | None, timeout: float | None
-    ) -> PublishResult:
-        key = new_request() if key is None else key
-        portions = _portions(events, event_id, deliver, key)
+    def publish(self, events: Any, options: PublishOptions) -> PublishResult:
+        key = new_request() if options.idempotency_key is None else options.idempotency_key
+        portions = _portions(events, options, key)
         results: list[PublishResult] = []
         try:
-            for result in self._in_order(portions, MAX_IN_FLIGHT, self._seconds(timeout), 0.0):
+            for result in self._in_order(portions, MAX_IN_FLIGHT, self._seconds(options), 0.0):
                 results.append(result)
         except OverloadedError as error:
             raise _in_part(error, events, results, key) from None
         return PublishResult.joined(results)
 
-    async def publish_async(
-        self, events: Any, event_id: str | None, deliver: bool, key: str | None, timeout: float | None
-    ) -> PublishResult:
-        key = new_request() if key is None else key
-        seconds = self._seconds(timeout)
+    async def publish_async(self, events: Any, options: PublishOptions) -> PublishResult:
+        key = new_request() if options.idempotency_key is None else options.idempotency_key
+        seconds = self._seconds(options)
         results: list[PublishResult] = []
         in_flight: deque[asyncio.Task[PublishResult]] = deque()
         try:
-            for portion in _portions(events, event_id, deliver, key):
+            for portion in _portions(events, options, key):
                 in_flight.append(asyncio.create_task(self._published(portion, Deadline(seconds))))
                 if len(in_flight) == MAX_IN_FLIGHT:
                     results.append(await in_flight.popleft())
@@ -96,17 +114,15 @@ class Publisher:
     def publish_stream(
         self,
         batches: Iterable[Any],
-        event_id: str | None,
-        deliver: bool,
+        options: PublishOptions,
         keys: Iterable[str] | None,
         max_in_flight: int,
-        timeout: float | None,
         patience: float,
     ) -> Iterator[PublishResult]:
         check_whole("max_in_flight", max_in_flight, 1)
         named = zip(batches, keys if keys is not None else iter(new_request, None), strict=False)
-        portions = (_portion(batch, event_id, deliver, key, 0) for batch, key in named)
-        return self._in_order(portions, max_in_flight, self._seconds(timeout), check_seconds("patience", patience))
+        portions = (_portion(batch, options, key, 0) for batch, key in named)
+        return self._in_order(portions, max_in_flight, self._seconds(options), check_seconds("patience", patience))
 
     def _in_order(
         self, portions: Iterable[Publication], most: int, seconds: float, patience: float
@@ -124,8 +140,8 @@ class Publisher:
             for sent in in_flight:
                 sent.call.cancel()
 
-    def _seconds(self, timeout: float | None) -> float:
-        return self._timeout if timeout is None else check_seconds("timeout", timeout, zero=False)
+    def _seconds(self, options: PublishOptions) -> float:
+        return self._timeout if options.timeout is None else options.timeout
 
     def _send(self, portion: Publication, deadline: Deadline) -> Sent:
         return Sent(portion, self._client.send(portion, deadline), deadline)
@@ -194,16 +210,17 @@ def _in_part(error: OverloadedError, events: Any, results: Sequence[PublishResul
     return error.unfinished(sum(len(result.event_ids) for result in results), key)
 
 
-def _portions(events: Any, event_id: str | None, deliver: bool, key: str) -> Iterator[Publication]:
+def _portions(events: Any, options: PublishOptions, key: str) -> Iterator[Publication]:
     for number, part in enumerate(_cut(events)):
-        yield _portion(part, event_id, deliver, key, number)
+        yield _portion(part, options, key, number)
 
 
-def _portion(events: Any, event_id: str | None, deliver: bool, key: str, number: int) -> Publication:
+def _portion(events: Any, options: PublishOptions, key: str, number: int) -> Publication:
     # A repeated publication has the same portions, and so the same keys for them. No key that a user gives has the separator in it.
     own = key if number == 0 else f"{key}{PORTION_SEPARATOR}{number}"
-    prepared = events if isinstance(events, PublishedEvents) else prepare(events, event_id, own, deliver)
-    return Publication(prepared, own, deliver)
+    if not isinstance(events, PublishedEvents):
+        events = prepare(events, options.event_id, own, options.deliver, strict=options.strict)
+    return Publication(events, own, options.deliver)
 
 
 def _cut(events: Any) -> Iterator[Any]:
@@ -235,14 +252,3 @@ def _cut(events: Any) -> Iterator[Any]:
             yield events.iloc[start : start + PORTION]
         else:
             yield events[start : start + PORTION]
-
-
-def check_publication(event_id: Any, deliver: Any, timeout: Any, idempotency_key: Any = None) -> None:
-    """Before anything is sent: a SettingError here is better than the failure of a process elsewhere."""
-    if event_id is not None:
-        check_name("event_id", event_id)
-    check_flag("deliver", deliver)
-    if idempotency_key is not None:
-        check_key(idempotency_key)
-    if timeout is not None:
-        check_seconds("timeout", timeout, zero=False, most=LONGEST)

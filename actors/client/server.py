@@ -15,7 +15,7 @@ from actors.client.closed_handles import ClosedHandle
 from actors.client.consuming import Consumer
 from actors.client.offset_consuming import OffsetConsumer
 from actors.client.publish_result import PublishResult
-from actors.client.publishing import Publisher, check_publication
+from actors.client.publishing import Publisher, PublishOptions
 from actors.client.registry_client import LONG, RegistryClient
 from actors.client.server_explanation import ServerPlan, explanation_of, plan_of
 from actors.client.server_stats import ServerStats, collect_stats
@@ -151,6 +151,7 @@ class Server(RegistryClient):
         *,
         event_id: str | None = None,
         deliver: bool = True,
+        strict: bool = False,
         idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> PublishResult:
@@ -159,10 +160,12 @@ class Server(RegistryClient):
         `event_id` names the attribute that holds the events' ids: an event whose id was published before, within the window, is not
         delivered again. `deliver=False` only matches. `idempotency_key`: an id of your own for the whole publication; repeated under it,
         after an error say, it is delivered once. More than 8,192 events go in portions, delivered in any order. A bad event is in the
-        result's `errors`; the others are published. Raises OverloadedError if too much waits."""
+        result's `errors`; the others are published. An attribute whose value cannot be used (bytes, an object, an integer beyond 64 bits)
+        is left out of its event, also of what is delivered, with a warning in the result's `warnings`; with `strict=True`, such an event is
+        a bad one. Raises OverloadedError if too much waits."""
         self._check_open()
-        check_publication(event_id, deliver, timeout, idempotency_key)
-        return self._publisher.publish(events, event_id, deliver, idempotency_key, timeout)
+        options = PublishOptions(event_id, deliver, strict, timeout, idempotency_key)
+        return self._publisher.publish(events, options)
 
     async def publish_async(
         self,
@@ -170,13 +173,14 @@ class Server(RegistryClient):
         *,
         event_id: str | None = None,
         deliver: bool = True,
+        strict: bool = False,
         idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> PublishResult:
         """The same for asyncio."""
         self._check_open()
-        check_publication(event_id, deliver, timeout, idempotency_key)
-        return await self._publisher.publish_async(events, event_id, deliver, idempotency_key, timeout)
+        options = PublishOptions(event_id, deliver, strict, timeout, idempotency_key)
+        return await self._publisher.publish_async(events, options)
 
     def publish_json(
         self,
@@ -184,14 +188,15 @@ class Server(RegistryClient):
         *,
         event_id: str | None = None,
         deliver: bool = True,
+        strict: bool = False,
         idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> PublishResult:
         """`publish` for JSON: bytes or a str with a document per line (or one document), or a list of bytes or str; see
         `MatchIndex.match_json`. Documents are delivered as they came, as the dict that json.loads makes of them."""
-        return self.publish(
-            documents_of(lines), event_id=event_id, deliver=deliver, idempotency_key=idempotency_key, timeout=timeout
-        )
+        self._check_open()
+        options = PublishOptions(event_id, deliver, strict, timeout, idempotency_key)
+        return self._publisher.publish(documents_of(lines), options)
 
     async def publish_json_async(
         self,
@@ -199,13 +204,14 @@ class Server(RegistryClient):
         *,
         event_id: str | None = None,
         deliver: bool = True,
+        strict: bool = False,
         idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> PublishResult:
         """The same for asyncio."""
-        return await self.publish_async(
-            documents_of(lines), event_id=event_id, deliver=deliver, idempotency_key=idempotency_key, timeout=timeout
-        )
+        self._check_open()
+        options = PublishOptions(event_id, deliver, strict, timeout, idempotency_key)
+        return await self._publisher.publish_async(documents_of(lines), options)
 
     def publish_stream(
         self,
@@ -213,6 +219,7 @@ class Server(RegistryClient):
         *,
         event_id: str | None = None,
         deliver: bool = True,
+        strict: bool = False,
         idempotency_keys: Iterable[str] | None = None,
         max_in_flight: int = 4,
         timeout: float | None = None,
@@ -222,10 +229,8 @@ class Server(RegistryClient):
         be delivered in another order than they were given; `max_in_flight=1` keeps it. If the server is overloaded this waits, up to
         `patience` seconds, and does not take the next batch meanwhile. `idempotency_keys`: one for each batch, as in `publish`."""
         self._check_open()
-        check_publication(event_id, deliver, timeout)
-        return self._publisher.publish_stream(
-            batches, event_id, deliver, idempotency_keys, max_in_flight, timeout, patience
-        )
+        options = PublishOptions(event_id, deliver, strict, timeout)
+        return self._publisher.publish_stream(batches, options, idempotency_keys, max_in_flight, patience)
 
     # ------------------------------------------------------------------------------------------------------------ consuming
 

@@ -120,6 +120,9 @@ def publish(
         str | None, typer.Option(help="The attribute that names an event: one published before is not delivered again.")
     ] = None,
     match_only: Annotated[bool, typer.Option("--match-only", help="Match, and deliver nothing.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse events with a value that cannot be used, not only that value.")
+    ] = False,
     show: Annotated[
         bool, typer.Option("--show", help="Write a line for each match: event, subscription, subscriber, priority.")
     ] = False,
@@ -130,17 +133,21 @@ def publish(
 ) -> None:
     """Publish events. Those that come through a pipe are published as they come. Exits with 1 if some were bad or refused."""
     terminal = Terminal(as_json)
-    counts = dict.fromkeys(("events", "bad_events", "matches", "delivered", "duplicates", "rejected"), 0)
+    counts = dict.fromkeys(("events", "bad_events", "warnings", "matches", "delivered", "duplicates", "rejected"), 0)
     with connected(name, address, data_dir) as server:
         for batch in event_batches(file):
             call = server.publish_json if isinstance(batch, bytes) else server.publish
-            result = call(batch, event_id=event_id, deliver=not match_only)
+            result = call(batch, event_id=event_id, deliver=not match_only, strict=strict)
             for error in result.errors[: max(0, SHOWN - counts["bad_events"])]:
                 terminal.note(f"event {counts['events'] + (error.position or 0)}: {error.reason}", style="yellow")
+            for warning in result.warnings[: max(0, SHOWN - counts["warnings"])]:
+                place = counts["events"] + (warning.position or 0)
+                terminal.note(f"event {place}: left out {warning.attribute}: {warning.reason}", style="yellow")
             if show:
                 _show(result, counts["events"] if event_id is None else 0, terminal)
             counts["events"] += len(result.event_ids)
             counts["bad_events"] += len(result.errors)
+            counts["warnings"] += result.warning_count
             counts["matches"] += len(result)
             for field in ("delivered", "duplicates", "rejected"):
                 counts[field] += getattr(result.deliveries, field)

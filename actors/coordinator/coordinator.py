@@ -99,14 +99,15 @@ class Coordinator:
         deliver: bool = True,
         idempotency_key: str | None = None,
         timeout: float | None = None,
+        strict: bool = False,
     ) -> PublishResult:
         """For callers of the actor's handle: a dict, a list of dicts, Arrow, pandas, or a reference to one of them. `event_id` names the
         attribute with the events' ids: an id that was published before, within the window, is not delivered again. `idempotency_key`: an
         id for the whole publication: one that is repeated under it is delivered once. Bad events are in the result's `errors`; the
-        others are published."""
+        others are published. `strict` as in `Server.publish`."""
         key = new_request() if idempotency_key is None else idempotency_key
         seconds = self.settings.timeout if timeout is None else timeout
-        prepared = prepare(events, event_id, key, deliver)
+        prepared = prepare(events, event_id, key, deliver, strict=strict)
         reply = self.publish_prepared(PublishRequest(prepared, deliver, key, seconds))
         reply.fetch(self._shards.fetch)
         result = PublishResult.of(prepared, reply)
@@ -178,7 +179,7 @@ class Coordinator:
     def explain(self, event: Mapping[str, Any], timeout: float | None = None) -> dict[int, IndexPlan]:
         """How an event is matched, by every shard that it visits."""
         deadline = Deadline(self.settings.timeout if timeout is None else timeout)
-        batch = read_events([event])
+        batch = read_events([event], strict=False)
         if batch.errors:
             raise batch.errors[0]
         with self._table.view(batch, deadline) as view:

@@ -17,7 +17,18 @@ from ray_pubsub.errors import EventError
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.id_column import ids_of
 
-__all__ = ["PublishRequest", "PublishedEvents", "read_errors", "read_publish_request", "written_errors"]
+__all__ = [
+    "MOST_WARNINGS",
+    "PublishRequest",
+    "PublishedEvents",
+    "read_errors",
+    "read_publish_request",
+    "written_errors",
+]
+
+
+MOST_WARNINGS = 100
+"""Of one publication, that are kept for its result."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +45,10 @@ class PublishedEvents:
     """What is delivered of each event: packed ones in a list, or the Arrow table they are rows of; None for nothing."""
     errors: list[EventError] = field(default_factory=list)
     nbytes: int = 0
+    warnings: list[EventError] = field(default_factory=list)
+    """The first attributes that were left out because their values cannot be used. The publisher keeps them: no frame has them."""
+    warning_count: int = 0
+    """How many there were."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -43,7 +58,14 @@ class PublishedEvents:
         return self.shared.batch
 
     def keys(self) -> list[Any] | None:
-        return self.ids.tolist() if self.given_ids else None
+        """By which repetitions are recognised. A bad event has none: once it is corrected it is delivered under the same id."""
+        if not self.given_ids:
+            return None
+        ids: list[Any] = self.ids.tolist()
+        if self.positions is None:
+            return ids
+        good = set(self.positions.tolist())
+        return [identity if place in good else None for place, identity in enumerate(ids)]
 
     def position(self, row: int) -> int:
         """Where a good event stands among all."""

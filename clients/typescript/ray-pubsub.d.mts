@@ -62,6 +62,9 @@ export interface PublishReport {
     rejected_subscribers: string[];
   };
   errors?: Problem[];
+  /** Attributes that were left out because their values cannot be used; the first hundred. */
+  warnings?: { position: number; attribute: string; reason: string }[];
+  warning_count?: number;
   results?: { event_id: unknown; priority: string; matches: { id: Id; subscriber: string }[] }[];
 }
 
@@ -94,7 +97,7 @@ export declare class PubSubClient {
   check(expression: string): Promise<void>;
   publish(
     events: Event | Event[],
-    options?: { eventId?: string; deliver?: boolean; matches?: boolean; idempotencyKey?: string },
+    options?: { eventId?: string; deliver?: boolean; strict?: boolean; matches?: boolean; idempotencyKey?: string },
   ): Promise<PublishReport>;
   poll(
     subscriber: string,

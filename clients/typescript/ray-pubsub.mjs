@@ -69,8 +69,8 @@ export class PubSubClient {
 
   // ---------------------------------------------------------------------------------------------------------- publishing
 
-  async publish(events, { eventId, deliver, matches, idempotencyKey = newKey() } = {}) {
-    const query = { event_id: eventId, deliver, matches };
+  async publish(events, { eventId, deliver, strict, matches, idempotencyKey = newKey() } = {}) {
+    const query = { event_id: eventId, deliver, strict, matches };
     if (!Array.isArray(events)) return this.#json("POST", "/v1/events", { body: events, query, key: idempotencyKey });
     const text = events.map((each) => JSON.stringify(each) + "\n").join("");
     return this.#json("POST", "/v1/events", { text, kind: "application/x-ndjson", query, key: idempotencyKey });

@@ -21,8 +21,8 @@ def read_events(
     Bad events are reported in the batch's `errors`, by position; the others are in the batch. Of an event only `attributes` are looked at,
     or everything: who matches a batch against several indexes reads what any of them asks for. A value that cannot be used (bytes, an
     object, an integer beyond 64 bits) makes its event a bad one if `strict`. Otherwise only the attribute is left out and stands in the
-    batch's `warnings`. A MatchIndex is not strict unless it is asked to be: real events carry much that nobody tests, and one odd field
-    must not hide the others. A server is: its publications are kept and delivered, and its reply has no place for warnings.
+    batch's `warnings`. Neither a MatchIndex nor a server is strict unless it is asked to be: real events carry much that nobody tests, and
+    one odd field must not hide the others.
     """
     if isinstance(events, EventBatch):
         return events

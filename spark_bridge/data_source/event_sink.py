@@ -43,10 +43,13 @@ class Written(WriterCommitMessage):
     duplicates: int = 0
     bad: int = 0
     first_bad: str = ""
+    warnings: int = 0
+    """Values that were left out because they cannot be used."""
     window: int = 0
 
     def __str__(self) -> str:
         bad = f", {self.bad:,} bad ({self.first_bad})" if self.bad else ""
+        bad += f", {self.warnings:,} values left out" if self.warnings else ""
         return f"{self.events:,} events, {self.matches:,} matches, {self.delivered:,} delivered, {self.duplicates:,} before{bad}"
 
 
@@ -73,6 +76,7 @@ class Writing:
             handoff(
                 columns,
                 True,
+                options.flag("strict", True),
                 options.whole("batch_rows", BATCH_ROWS),
                 options.whole("max_in_flight", MAX_IN_FLIGHT),
                 options.seconds("timeout", TIMEOUT),
@@ -104,6 +108,7 @@ class Writing:
                     written.bad += len(outcome.bad)
                 written.events += outcome.rows.num_rows
                 if outcome.result is not None:
+                    written.warnings += outcome.result.warning_count
                     written.matches += len(outcome.result)
                     written.delivered += outcome.result.deliveries.delivered
                     written.duplicates += outcome.result.deliveries.duplicates
@@ -171,7 +176,7 @@ def _sum(messages: Iterable[WriterCommitMessage | None]) -> Written:
             total.query = total.query or message.query
             total.window = max(total.window, message.window)
             total.first_bad = total.first_bad or message.first_bad
-            for name in ("events", "matches", "delivered", "duplicates", "bad"):
+            for name in ("events", "matches", "delivered", "duplicates", "bad", "warnings"):
                 setattr(total, name, getattr(total, name) + getattr(message, name))
     return total
 

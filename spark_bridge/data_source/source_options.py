@@ -14,7 +14,8 @@ __all__ = ["SourceOptions"]
 
 Number = TypeVar("Number", int, float)
 KNOWN = (
-    "server", "address", "timeout", "patience", "event_id", "columns", "errors", "batch_rows", "max_in_flight", "subscriber", "max_rows",
+    "server", "address", "timeout", "patience", "event_id", "columns", "errors", "strict", "batch_rows", "max_in_flight", "subscriber",
+    "max_rows",
 )  # fmt: skip
 
 
@@ -41,6 +42,12 @@ class SourceOptions:
 
     def whole(self, name: str, otherwise: int) -> int:
         return self._number(name, otherwise, int, "a whole number")
+
+    def flag(self, name: str, otherwise: bool) -> bool:
+        value = self._values.get(name, str(otherwise)).lower()
+        if value not in ("true", "false"):
+            raise SettingError(name, f"true or false, not {value!r}")
+        return value == "true"
 
     def seconds(self, name: str, otherwise: float) -> float:
         return self._number(name, otherwise, float, "a number of seconds")

@@ -53,6 +53,10 @@ def test_bad_events_are_reported(server: Server, tmp_path: Path) -> None:
     events.write_text('{"cli.x": 1}\nnot json\n')
     result = run(server, "publish", events)
     assert result.exit_code == 1 and "event 1: " in result.stderr
+    events.write_text('{"cli.x": 1, "y": 99999999999999999999}\n')
+    result = run(server, "publish", events)
+    assert result.exit_code == 0 and "event 0: left out y: " in result.stderr
+    assert run(server, "publish", events, "--strict").exit_code == 1
 
 
 def test_loading_and_exporting(server: Server, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ def test_they_do_what_they_say(tmp_path: Path) -> None:
         "['s1'] ['desk-7', 'desk-7'] ['low', 'critical']",
         "critical s1 {'model': 'iphone5s', 'price': 90}\nlow s1 {'model': 'iphone5s', 'price': 550}",
         "['price < 9']",
+        "PublishResult(0 matches of 1 event, 1 warning) [EventError(",
         "PublishResult(0 matches of 1 event, 1 bad event) [EventError(",
         "✗ price <= 580",
         "server 'default'",

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import ray
 
 from actors.client.server import Server
 from ray_pubsub.errors import EventError, SettingError, TableError
@@ -233,22 +234,55 @@ def test_bad_events_are_told_by_position(server: Server) -> None:
         inner["k"] = inner = {}
     bad = [5, None, {"bad.x": b"1"}, {1: 1}, {"bad.x": 2**70}, {"s": "\ud800"}, {"bad.x": object()}, deep]
     events = [each for pair in zip([good] * len(bad), bad, strict=True) for each in pair]
-    result = server.publish(events)
+    result = server.publish(events, strict=True)
     assert [error.position for error in result.errors] == list(range(1, 2 * len(bad), 2))
     assert result.counts().tolist() == [1, 0] * len(bad)
     assert result.deliveries.delivered == len(bad)
     assert result.errors[1].position == 3 and "NoneType" in str(result.errors[1])
-    portions = server.publish([good] * 9000 + [{"bad.x": b"1"}] + [good], deliver=False)
+    portions = server.publish([good] * 9000 + [{"bad.x": b"1"}] + [good], deliver=False, strict=True)
     assert [error.position for error in portions.errors] == [9000]
     assert len(portions) == 9001
     frame = pd.DataFrame({"bad.x": [1, 1, 1], "other": ["a", "\ud800", 5]})
-    result = server.publish(frame)
+    result = server.publish(frame, strict=True)
     assert ([error.position for error in result.errors], result.counts().tolist()) == ([1], [1, 0, 1])
-    with_bytes = server.publish(pa.table({"bad.x": [1, 1], "bytes": [b"1", None]}))
+    with_bytes = server.publish(pa.table({"bad.x": [1, 1], "bytes": [b"1", None]}), strict=True)
     assert [error.position for error in with_bytes.errors] == [0]
     assert with_bytes.counts().tolist() == [0, 1]
     missing = server.publish([good, {"bad.x": 1, "key": "k"}], event_id="key", deliver=False)
     assert ([error.position for error in missing.errors], missing.counts().tolist()) == ([0], [0, 1])
+
+
+def test_values_that_cannot_be_used_are_left_out_and_reported(server: Server) -> None:
+    """By every way of publishing: the event is matched and delivered with its other attributes."""
+    server.subscribe("odd", "odd.x = 1", id="odd-1")
+    odd = [{"odd.x": 1, "odd": {"y": b"1", "z": 2}}, {"odd.x": 1}, {"odd.x": 2**70}]
+    table = pa.table({"odd.x": [1, 1, 2], "blob": [b"1", None, b"2"]})
+    lines = '{"odd.x": 1, "odd": {"y": 99999999999999999999, "z": 2}}\n{"odd.x": 1}\n{"odd.x": 99999999999999999999}'
+    ways: list[tuple[Any, list[tuple[int, str]]]] = [
+        (server.publish(odd), [(0, "odd.y"), (2, "odd.x")]),
+        (asyncio.run(server.publish_async(odd)), [(0, "odd.y"), (2, "odd.x")]),
+        (next(iter(server.publish_stream([odd]))), [(0, "odd.y"), (2, "odd.x")]),
+        (server.publish_json(lines), [(0, "odd.y"), (2, "odd.x")]),
+        (asyncio.run(server.publish_json_async(lines)), [(0, "odd.y"), (2, "odd.x")]),
+        (ray.get(server.coordinator.publish.remote(odd)), [(0, "odd.y"), (2, "odd.x")]),
+        (server.publish(table), [(0, "blob"), (2, "blob")]),
+    ]
+    for result, expected in ways:
+        assert [(warning.position, warning.attribute) for warning in result.warnings] == expected
+        assert (result.errors, result.warning_count, result.counts().tolist()) == ([], 2, [1, 1, 0])
+        assert result.matches().warnings == result.warnings
+    usable = [{"odd.x": 1, "odd": {"z": 2}}, {"odd.x": 1}]
+    assert [each.event for each in server.poll("odd")] == usable * (len(ways) - 1) + [{"odd.x": 1, "blob": None}] * 2
+    for refused in (
+        server.publish_json(lines, strict=True),
+        asyncio.run(server.publish_async(odd, strict=True)),
+        next(iter(server.publish_stream([odd], strict=True))),
+    ):
+        assert ([error.position for error in refused.errors], refused.warnings) == ([0, 2], [])
+        assert refused.counts().tolist() == [0, 1, 0]
+    many = server.publish([{"odd.x": 1}] * 8200 + [{"odd.x": 1, "y": b""}] * 200, deliver=False)
+    assert (len(many), many.warning_count, len(many.warnings)) == (8400, 200, 100)
+    assert many.warnings[0].position == 8200
 
 
 @pytest.mark.parametrize("events", [5, None, "text", b"bytes", object()])

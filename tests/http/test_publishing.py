@@ -58,6 +58,18 @@ def test_bad_lines_are_reported_and_harm_no_other(door: Door, subscriber: str) -
     assert sorted(event["price"] for _, event in delivered(door)) == [1, 2]
 
 
+def test_values_that_cannot_be_used_are_left_out_and_reported(door: Door, subscriber: str) -> None:
+    body = b'{"price": 1}\n{"price": 2, "n": 99999999999999999999}\n'
+    answer = door.ask("POST", "/v1/events", body, headers=NDJSON).data
+    (warning,) = answer["warnings"]
+    assert (answer["matches"], answer["bad_events"], answer["warning_count"]) == (2, 0, 1)
+    assert (warning["position"], warning["attribute"]) == (1, "n")
+    assert sorted((event for _, event in delivered(door)), key=str) == [{"price": 1}, {"price": 2}]
+    answer = door.ask("POST", "/v1/events?strict=true", body, headers=NDJSON).data
+    assert (answer["matches"], answer["bad_events"], "warnings" in answer) == (1, 1, False)
+    delivered(door)
+
+
 def test_a_single_bad_event_is_an_error(door: Door, subscriber: str) -> None:
     answer = door.ask("POST", "/v1/events", b"[1, 2")
     assert answer.status == 400

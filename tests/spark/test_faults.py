@@ -72,7 +72,7 @@ def test_batches_are_taken_only_as_fast_as_they_are_answered(narrow: Callable[[]
             taken += 1
             yield pa.record_batch({"c0": [number * 100 + row for row in range(100)]})
 
-    handoff = Handoff(("narrow_x",), False, False, "scope", 100, 3, 60.0, 60.0)
+    handoff = Handoff(("narrow_x",), False, False, True, "scope", 100, 3, 60.0, 60.0)
     done = matches = 0
     for outcome in handed_over(narrow(), batches(), handoff, TaskPlace(0)):
         assert taken <= done + 3
@@ -88,7 +88,7 @@ def test_two_attempts_of_a_task_at_once(server: Server) -> None:
     for has_id in (True, False):
         columns = {"attempted_x": [number % 50 for number in range(1200)], "n": range(600_000, 601_200)}
         rows = pa.table(columns).select([0, 1] if has_id else [0])
-        handoff = Handoff(("attempted_x",), has_id, True, f"scope {has_id}", 100, 4, 60.0, 60.0)
+        handoff = Handoff(("attempted_x",), has_id, True, True, f"scope {has_id}", 100, 4, 60.0, 60.0)
 
         def attempt(handoff: Handoff = handoff, rows: Any = rows) -> int:
             outcomes = handed_over(server, rows.to_batches(300), handoff, TaskPlace(0))

@@ -65,6 +65,15 @@ def test_what_cannot_be_delivered_is_told_and_the_others_are_delivered(
         assert {event["hostile_sparse"]["k"].isoformat() for event in events} == {"2024-05-01T10:00:00"}
         apart = bad_events(frame, event_id="key", deliver=True).collect()
         assert {row.event_id: row.error for row in apart} == expected
+        # Not strict, only the value is left out.
+        garbled = frame.where("key = 'garbled'")
+        lenient = match_events(
+            garbled, server, event_id=event_id, deliver=True, strict=False, errors="fail", keep=["key"]
+        )
+        assert [row.key for row in lenient.collect()] == ["garbled"]
+        (message,) = taken(server, "hostile")
+        assert (message.event["key"], message.event["hostile_text"]) == ("garbled", None)
+        assert {row.event_id for row in bad_events(frame, event_id="key", strict=False).collect()} == set()
         # Without a delivery moments are moments.
         matched = match_events(frame, server, event_id="key", errors="column").collect()
         assert sorted(row.event_id for row in matched if row.error) == ["garbled"]

@@ -76,6 +76,7 @@ class _Options:
     def __init__(self, request: Request) -> None:
         self.event_id = request.query("event_id")
         self.deliver = request.flag("deliver", True)
+        self.strict = request.flag("strict")
         self.data = request.flag("data")
         self.matches = request.flag("matches") or self.data
         if self.matches:
@@ -100,19 +101,24 @@ class _Total:
 
     def __init__(self, request: Request, options: _Options) -> None:
         self._options = options
-        self.events = self.matches = self.bad = 0
+        self.events = self.matches = self.bad = self.warnings = 0
         self._errors: list[dict[str, Any]] = []
+        self._warnings: list[dict[str, Any]] = []
         self._results: list[dict[str, Any]] = []
         self._delivered: Any = None
 
     def add(self, result: PublishResult) -> None:
         for error in result.errors[: MOST_ERRORS - len(self._errors)]:
             self._errors.append(problem_of(error.at((error.position or 0) + self.events)).document)
+        for warning in result.warnings[: MOST_ERRORS - len(self._warnings)]:
+            position = (warning.position or 0) + self.events
+            self._warnings.append({"position": position, "attribute": warning.attribute, "reason": warning.reason})
         if self._options.matches:
             self._add_results(result)
         self.events += len(result.event_ids)
         self.matches += len(result)
         self.bad += len(result.errors)
+        self.warnings += result.warning_count
         self._delivered = result.deliveries if self._delivered is None else self._delivered + result.deliveries
 
     def _add_results(self, result: PublishResult) -> None:
@@ -130,6 +136,8 @@ class _Total:
 
     def document(self) -> dict[str, Any]:
         found: dict[str, Any] = {"events": self.events, "matches": self.matches, "bad_events": self.bad}
+        if self.warnings:
+            found["warning_count"], found["warnings"] = self.warnings, self._warnings
         if self._delivered is not None:
             each = self._delivered
             found["deliveries"] = {
@@ -154,7 +162,9 @@ async def _published(app: Application, body: bytes | list[Any], options: _Option
     call = server.publish_json if isinstance(body, bytes) else server.publish
 
     def publish_and_look_up() -> PublishResult:
-        result = call(body, event_id=options.event_id, deliver=options.deliver, idempotency_key=key)
+        result = call(
+            body, event_id=options.event_id, deliver=options.deliver, strict=options.strict, idempotency_key=key
+        )
         if options.data:
             result.data()  # here, because it asks the registry; from now on the result has it
         return result

@@ -37,10 +37,11 @@ ROUTES: tuple[Route, ...] = (
         (
             ("event_id", TEXT, "the attribute that holds the events' ids; an id published before is not delivered again"),
             ("deliver", FLAG, "false: only matches"),
+            ("strict", FLAG, "true: an event with a value that cannot be used is a bad event; else only that attribute is left out"),
             ("matches", FLAG, "true: the answer has the matches of every event; needs the scope read too"),
             ("data", FLAG, "true: with the data and tags of the subscriptions that match"),
         ),
-        PUBLISHED, answer="how many events, matches, deliveries; bad events by position",
+        PUBLISHED, answer="how many events, matches, deliveries; bad events and left out attributes by position",
     ),
     Route(
         "GET", "/v1/subscriptions", subscribing.list_subscriptions, "subscribe",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from actors.client.consuming import Consumer
-from actors.client.publishing import check_publication
+from actors.client.publishing import PublishOptions
 from actors.client.subscriber_check import SubscriberCheck
 from actors.transport.protocol import PROTOCOL, check_protocol, own_protocol
 from ray_pubsub.errors import ServerReleaseError, SettingError
@@ -19,22 +19,20 @@ from ray_pubsub.model.arguments import check_name
     ("setting", "value"),
     [
         *(("event_id", value) for value in (["x"], 5, b"x", "", "\ud800")),
-        *(("deliver", value) for value in (None, 1, "yes")),
+        *((flag, value) for flag in ("deliver", "strict") for value in (None, 1, "yes")),
         *(("idempotency_key", value) for value in (5, ["r"], "", b"r", "a\x1f1", "k" * 201)),
         *(("timeout", value) for value in (0, -1, "1", True, math.nan, math.inf)),
     ],
 )
 def test_a_publication(setting: str, value: Any) -> None:
     with pytest.raises(SettingError) as caught:
-        check_publication(
-            **{"event_id": "id", "deliver": True, "timeout": None, "idempotency_key": None, setting: value}
-        )
+        PublishOptions(**{setting: value})
     assert caught.value.setting == setting
 
 
 def test_a_good_publication() -> None:
-    check_publication(None, True, None)
-    check_publication("sku", False, 0.5, "r1")
+    PublishOptions()
+    PublishOptions("sku", False, True, 0.5, "r1")
 
 
 class Nobody:

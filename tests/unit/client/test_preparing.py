@@ -16,6 +16,7 @@ from actors.client.preparing import new_request, prepare
 from actors.coordinator.delivering import packed_contents
 from actors.mailboxes.event_content import unpack_event
 from actors.transport.event_codec import decode_events, encode_events
+from actors.transport.published_events import PublishRequest, read_publish_request
 from ray_pubsub.columns.json.documents import documents_of
 from ray_pubsub.errors import EventError, SettingError
 from ray_pubsub.model.dict_events import from_dicts
@@ -81,7 +82,7 @@ def test_events_without_ids_get_some() -> None:
 
 
 def test_bad_events_are_apart() -> None:
-    prepared = prepare([{"x": 1}, 5, {"x": b"1"}, {"x": 2}], None, "request")
+    prepared = prepare([{"x": 1}, 5, {"x": b"1"}, {"x": 2}], None, "request", strict=True)
     assert (prepared.batch.size, prepared.positions.tolist(), len(prepared)) == (2, [0, 3], 4)  # type: ignore[union-attr]
     assert [error.position for error in prepared.errors] == [1, 2]
     assert contents(prepared) == [{"x": 1}, None, None, {"x": 2}]
@@ -104,7 +105,7 @@ def test_a_frame_is_delivered_without_loss() -> None:
     moment = datetime.datetime(2024, 5, 1, 10, 30)
     frame = pd.DataFrame({"x": [1, 2], "when": [moment.date(), moment]}, dtype=object)
     assert [each["when"] for each in contents(prepare(frame, None, "request"))] == [moment.date(), moment]
-    mixed = prepare(pd.DataFrame({"x": [1, 2, 3], "s": ["a", "\ud800", 5]}), None, "request")
+    mixed = prepare(pd.DataFrame({"x": [1, 2, 3], "s": ["a", "\ud800", 5]}), None, "request", strict=True)
     assert [error.position for error in mixed.errors] == [1]
     assert contents(mixed) == [{"x": 1, "s": "a"}, None, {"x": 3, "s": 5}]
 
@@ -172,7 +173,7 @@ def test_what_means_absent_harms_nobody_and_is_delivered_as_nothing(absent: Any)
     ids=["year 20000 of numpy", "year 20000 of pandas", "surrogate in a name", "surrogate in a value", "bytes"],
 )
 def test_one_event_that_cannot_be_delivered_harms_no_other(bad: dict[str, Any]) -> None:
-    prepared = prepare([{"x": 1}, bad, {"x": 3}], None, "request")
+    prepared = prepare([{"x": 1}, bad, {"x": 3}], None, "request", strict=True)
     assert [error.position for error in prepared.errors] == [1]
     assert prepared.positions is not None and prepared.positions.tolist() == [0, 2]
     assert prepared.batch.size == 2
@@ -192,3 +193,80 @@ def test_a_row_of_a_table_that_cannot_be_packed_harms_no_other() -> None:
 def test_what_an_earlier_release_has_packed_can_be_unpacked() -> None:
     old = {"t": msgpack.ExtType(1, b"NaT"), "u": msgpack.ExtType(1, b"20000-01-01"), "d": msgpack.ExtType(3, b"?")}
     assert unpack_event(msgpack.packb(old)) == {"t": None, "u": "20000-01-01", "d": "?"}
+
+
+MAP = pa.map_(pa.string(), pa.uint64())
+INNER = pa.struct([("big", pa.uint64()), ("small", pa.int64())])
+TABLE = pa.table(
+    {
+        "x": [1, 2, 3],
+        "blob": [b"1", None, b"3"],
+        "in": pa.array([None, {"big": 2**63, "small": 2}, {"big": 3, "small": 3}], INNER),
+        "map": pa.array([[("a", 1)], [("a", 1), ("b", 2**64 - 1)], None], MAP),
+        "text": pa.array([b"a", b"\xff", b"c"]).view(pa.string()),
+    }
+)
+USABLE = [
+    {"x": 1, "blob": None, "in": None, "map": {"a": 1}, "text": "a"},
+    {"x": 2, "blob": None, "in": {"big": None, "small": 2}, "map": None, "text": None},
+    {"x": 3, "blob": None, "in": {"big": 3, "small": 3}, "map": None, "text": "c"},
+]
+
+
+@pytest.mark.parametrize("form", ["table", "batch", "chunks", "dictionary"])
+def test_what_cannot_be_used_of_a_table_is_null(form: str) -> None:
+    events: Any = TABLE.to_batches()[0] if form == "batch" else TABLE
+    if form == "chunks":
+        events = pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1)])
+    if form == "dictionary":
+        place = pa.DictionaryArray.from_arrays([0, 1, 2], TABLE.column("text").chunk(0))
+        events = TABLE.set_column(4, "text", place)
+    prepared = prepare(events, None, "request")
+    assert [(each.position, each.attribute) for each in prepared.warnings] == [
+        (0, "blob"), (1, "in.big"), (1, "map.b"), (1, "text"), (2, "blob"),
+    ]  # fmt: skip
+    assert (prepared.errors, prepared.positions, prepared.warning_count) == ([], None, 5)
+    assert contents(prepared) == USABLE
+    request = PublishRequest(prepared, True, "key", 60.0)
+    assert read_publish_request(request.frame()).events.contents.num_rows == 3  # it is checked there
+
+
+def test_what_cannot_be_used_of_dicts_and_documents_is_missing() -> None:
+    """As the event is matched, so it is delivered; an event that is bad for another reason has no warning."""
+    events: list[Any] = [
+        {"x": 1, "a": {"b": object(), "c": {"d": 1}}, "a.e": b"", "list": [1, b""]},
+        {"x": "\ud800", "y": 2},
+        {"x": b"", 5: 1},
+        {"x": b"", "when": np.datetime64("20000-01-01")},
+    ]
+    prepared = prepare(events, None, "request")
+    assert [(each.position, each.attribute) for each in prepared.warnings] == [
+        (0, "a.b"), (0, "a.e"), (0, "list"), (1, "x"),
+    ]  # fmt: skip
+    assert [error.position for error in prepared.errors] == [2, 3]
+    assert contents(prepared) == [{"x": 1, "a": {"c": {"d": 1}}}, {"y": 2}, None, None]
+    assert prepare(events[:1], None, "request").warning_count == 3
+    big = "99999999999999999999"
+    for count in (1, 20):  # few are read in another way than many
+        lines = [f'{{"x": {number}, "a": {{"b": [{big}], "c": {big}, "d": "é"}}}}' for number in range(count)]
+        prepared = prepare(documents_of(lines), None, "request")
+        assert (prepared.errors, prepared.warning_count) == ([], 2 * count)
+        assert contents(prepared) == [{"x": number, "a": {"d": "é"}} for number in range(count)]
+
+
+def test_ids_beyond_64_bits_are_those_of_bad_events() -> None:
+    prepared = prepare([{"id": 2**63, "x": 1}, {"id": "a", "x": 2}, {"id": -(2**63), "x": 3}], "id", "request")
+    assert [(error.position, error.attribute) for error in prepared.errors] == [(0, "id")]
+    assert (prepared.ids.tolist(), prepared.warnings) == ([None, "a", -(2**63)], [])
+    assert prepared.positions is not None and prepared.positions.tolist() == [1, 2]
+
+
+def test_a_bad_event_can_be_corrected_under_its_id() -> None:
+    events = [{"id": 1, "x": 1}, {"id": 2, "x": b""}]
+    assert prepare(events, "id", "request", strict=True).keys() == [1, None]
+    assert prepare(events, "id", "request").keys() == [1, 2]
+
+
+def test_few_warnings_are_kept_and_all_are_counted() -> None:
+    prepared = prepare([{"x": b""}] * 150, None, "request")
+    assert (len(prepared.warnings), prepared.warning_count) == (100, 150)

@@ -14,7 +14,7 @@ import ray
 from actors.client import publishing
 from actors.client.preparing import prepare
 from actors.client.publish_result import PublishResult
-from actors.client.publishing import Publisher
+from actors.client.publishing import Publisher, PublishOptions
 from actors.transport import coordinator_client, dispatch
 from actors.transport.calls import Deadline
 from actors.transport.client_pool import ClientPool
@@ -96,14 +96,14 @@ def requests(publisher: Publisher) -> list[list[PublishRequest]]:
 def test_without_sockets_every_coordinator_gets_its_share(publisher: Publisher) -> None:
     pool = with_pool(publisher, lambda: None)
     for number in range(10):
-        publisher.publish({"x": number}, None, False, None, None)
+        publisher.publish({"x": number}, PublishOptions(deliver=False))
     assert [len(each) for each in requests(publisher)] == [5, 5]
     assert sorted(pool.numbers) == [0] * 5 + [1] * 5
 
 
 def test_a_socket_without_a_reply_is_followed_by_a_call_to_the_next_coordinator(publisher: Publisher) -> None:
     pool = with_pool(publisher, Silent)
-    publisher.publish({"x": 1}, None, True, "mine", None)
+    publisher.publish({"x": 1}, PublishOptions(idempotency_key="mine"))
     [(number, [request])] = [(number, each) for number, each in enumerate(requests(publisher)) if each]
     assert pool.numbers == [1 - number]
     assert (request.events.batch.size, request.deliver, request.key) == (1, True, "mine")
@@ -114,7 +114,7 @@ def test_a_publication_is_repeated_under_its_key(publisher: Publisher) -> None:
     with_pool(publisher, lambda: None)
     for coordinator in publisher._client.coordinators:
         coordinator.errors = [UnavailableError("the coordinator", "its process died", died=True)]
-    publisher.publish({"x": 1}, None, True, "mine", None)
+    publisher.publish({"x": 1}, PublishOptions(idempotency_key="mine"))
     assert [[request.key for request in each] for each in requests(publisher)] in (
         [["mine"] * 2, ["mine"]],
         [["mine"], ["mine"] * 2],
@@ -130,9 +130,9 @@ def test_an_overloaded_server_is_asked_again_while_there_is_patience(publisher: 
 
     overload()
     with pytest.raises(OverloadedError):
-        publisher.publish({"x": 1}, None, False, None, None)
+        publisher.publish({"x": 1}, PublishOptions(deliver=False))
     overload()
-    (found,) = publisher.publish_stream([[{"x": 1}]], None, False, None, 1, None, TIMEOUT)
+    (found,) = publisher.publish_stream([[{"x": 1}]], PublishOptions(deliver=False), None, 1, TIMEOUT)
     assert isinstance(found, PublishResult)
 
 
@@ -149,8 +149,8 @@ def test_an_overload_in_the_middle_carries_what_was_done_and_the_key(
 
     def publish(events: Any, key: str | None) -> Any:
         if asynchronous:
-            return asyncio.run(publisher.publish_async(events, None, True, key, None))
-        return publisher.publish(events, None, True, key, None)
+            return asyncio.run(publisher.publish_async(events, PublishOptions(idempotency_key=key)))
+        return publisher.publish(events, PublishOptions(idempotency_key=key))
 
     async def replied(reference: Any, who: str, timeout: float) -> Any:
         if isinstance(reference, Exception):
@@ -183,7 +183,7 @@ def test_an_overload_after_a_crash_does_not_say_that_nothing_was_done(publisher:
     publisher._client.coordinators[0].errors += [UnavailableError("the coordinator", "its process died", died=True)]
     publisher._client.coordinators[1].errors += [UnavailableError("the coordinator", "its process died", died=True)]
     with pytest.raises(OverloadedError) as caught:
-        publisher.publish({"x": 1}, None, True, "mine", None)
+        publisher.publish({"x": 1}, PublishOptions(idempotency_key="mine"))
     assert caught.value.idempotency_key == "mine"
 
 
@@ -224,7 +224,9 @@ def test_a_stream_that_is_left_cancels_what_is_in_flight(publisher: Publisher) -
             cancelled.append(self)
 
     with_pool(publisher, Cancelled)
-    stream = publisher.publish_stream(([{"x": number}] for number in range(9)), None, False, None, 3, None, TIMEOUT)
+    stream = publisher.publish_stream(
+        ([{"x": number}] for number in range(9)), PublishOptions(deliver=False), None, 3, TIMEOUT
+    )
     next(iter(stream))
     stream.close()  # type: ignore[attr-defined]
     assert len(cancelled) == 2
@@ -257,7 +259,7 @@ def test_connections_are_closed_with_their_publisher(publisher: Publisher, monke
 def test_the_keys_of_portions_are_no_keys_of_users(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or a publication under the key day-1/1 would be taken for the second portion of day-1, and not delivered."""
     monkeypatch.setattr(publishing, "PORTION", 2)
-    keys = [portion.key for portion in publishing._portions([{"x": 1}] * 5, None, False, "day-1")]
+    keys = [portion.key for portion in publishing._portions([{"x": 1}] * 5, PublishOptions(deliver=False), "day-1")]
     assert keys[0] == "day-1"
     assert len(set(keys)) == 3
     for key in keys[1:]:
