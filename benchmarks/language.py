@@ -158,7 +158,7 @@ def _best(index: ray_pubsub.MatchIndex, events: list[dict[str, Any]]) -> tuple[f
         view = engine.view()
         batch = read_events(events, None, view.attributes)
         times = [time.process_time()]
-        batch = engine.computed(batch)
+        batch = engine.computed(batch, engine.snapshot)
         times.append(time.process_time())
         hits = len(view.snapshot.match(batch, engine.vocabulary).slots)
         times.append(time.process_time())

@@ -38,6 +38,7 @@ from ray_pubsub.index.segment_maintenance import SegmentMaintenance
 from ray_pubsub.index.snapshot import ALIVE, Slots, Snapshot
 from ray_pubsub.index.storage.built_segments import BuiltSegments, restore
 from ray_pubsub.index.tail import TailView
+from ray_pubsub.index.term_users import TermUsers
 from ray_pubsub.index.tombstone_bits import TombstoneBits
 from ray_pubsub.kernels.index.hits import LOOK, MULTIPLE, REMOVED, RESIDUAL, set_marks
 from ray_pubsub.language.shapes import Expression, Shape
@@ -89,6 +90,7 @@ class SegmentedIndex:
         self._vocabulary = Vocabulary()
         self._compiler = Compiler(self._vocabulary, limits)
         self._evaluator = Evaluator(self._vocabulary, self._element_conditions)
+        self._users = TermUsers(self._vocabulary)
         self.frequency = frequency or EventFrequency()
         self.writing = threading.RLock()
         self.snapshot = Snapshot(
@@ -137,6 +139,7 @@ class SegmentedIndex:
                 padded[len(flags) - 1] |= REMOVED
             filtered = dead or bool(flags.any())
             self._read_also(residual)
+            self._users.keep_all()
             self.snapshot = self.snapshot._replace(
                 blocks=Blocks(blocks),
                 slots=Slots.of(died, padded, self._marks.of(padded)),
@@ -151,9 +154,12 @@ class SegmentedIndex:
             slots = self._room_for(slot)
             died, flags, marks, _ = slots
             residual: dict[int, Source] = {}
+            before = self._compiler.table.count
             self._append(self._compiler.table, slot, source, flags, residual)
+            self._users.added(self._compiler.table, before)
             version = old.version + 1
             if replaced >= 0:
+                self._users.removed(replaced, died, version)
                 died[replaced] = version
                 flags[replaced] = flags.item(replaced) | REMOVED
                 marks = self._marks.remove(marks, replaced)
@@ -177,6 +183,7 @@ class SegmentedIndex:
             old = self.snapshot
             version = old.version + 1
             died, flags, marks, _ = old.slots
+            self._users.removed(slot, died, version)
             died[slot] = version
             flags[slot] = flags.item(slot) | REMOVED
             slots = old.slots.with_marks(self._marks.remove(marks, slot))
@@ -199,10 +206,14 @@ class SegmentedIndex:
                 sealed = sealed if waiting is None else (*sealed, waiting)
             elif len(added) > self.policy.tail_clauses:
                 table = self._bulk_table(added, sources, flags, residual)
+                self._users.added(table)
                 blocks = Blocks((*blocks, *self.build(table)))
             elif len(added):
+                before = self._compiler.table.count
                 self._append_many(self._compiler.table, added, _each(sources, len(added)), flags, residual)
+                self._users.added(self._compiler.table, before)
             if len(removed):
+                self._users.removed(removed, died, version)
                 died[removed] = version
                 flags[removed] |= REMOVED
                 marks = self._marks.remove_many(marks, removed)
@@ -223,12 +234,12 @@ class SegmentedIndex:
     def view(self) -> IndexView:
         return IndexView(self, self.snapshot)
 
-    def computed(self, events: EventBatch) -> EventBatch:
-        """The events with the computed attributes of this index."""
-        return self._evaluator.computed(events)
+    def computed(self, events: EventBatch, snapshot: Snapshot) -> EventBatch:
+        """The events with the computed attributes of this index that the snapshot tests."""
+        return self._evaluator.computed(events, self._users.unused(snapshot.version))
 
     def match(self, events: EventBatch, snapshot: Snapshot) -> Hits:
-        events = self.computed(events)
+        events = self.computed(events, snapshot)
         self.frequency.observe(events)
         if self.frequency.seen >= self.following.look_at:
             self.following.look()
@@ -239,14 +250,13 @@ class SegmentedIndex:
         return ElementConditions(SegmentedIndex(self._limits, self._build, self.policy, options=self.options))
 
     def explain(self, events: EventBatch) -> IndexPlan:
-        events = self.computed(events)
-        return explain_snapshot(self.snapshot, events, self._vocabulary)
+        return explain_snapshot(snapshot := self.snapshot, self.computed(events, snapshot), self._vocabulary)
 
     @property
     def nbytes(self) -> int:
-        snapshot = self.snapshot
-        tails = sum(tail.tests.nbytes for tail in (*snapshot.sealed, snapshot.tail))
-        return sum(block.nbytes for block in snapshot.blocks) + _bytes_of_slots(snapshot) + tails
+        _, blocks, sealed, tail, slots, *_ = self.snapshot
+        parts: tuple[Any, ...] = (*blocks, *(each.tests for each in (*sealed, tail)), *slots)
+        return sum(int(part.nbytes) for part in parts)
 
     def clauses_of(self, slots: NDArray[np.int64]) -> tuple[ClauseTable, Vocabulary]:
         """The clauses of living slots, read back from blocks and tails, in the order of their slots."""
@@ -295,6 +305,7 @@ class SegmentedIndex:
                 else ClauseTable.empty()
             )
             moved = move_table(table, number, self._vocabulary, fresh._vocabulary)
+            fresh._users.added(moved)
             blocks = fresh.build(moved)
             died, flags = np.full(max(64, len(slots)), ALIVE), np.zeros(max(64, len(slots)), np.uint8)
             flags[: len(slots)] = old.flags[slots]
@@ -340,6 +351,7 @@ class SegmentedIndex:
         slots, marks = batch.flagged()
         flags[slots] = marks
         table = batch.clauses(self._vocabulary)
+        self._users.added(table)
         for slot, source in batch.residual():
             residual[slot] = source
         if residual:
@@ -432,10 +444,6 @@ class SegmentedIndex:
 def _shape_of_integers(source: Source) -> Shape | None:
     """The shape of an expression whose constants are all integers, in an array."""
     return source.shape if isinstance(source, Expression) and isinstance(source.values, np.ndarray) else None
-
-
-def _bytes_of_slots(snapshot: Snapshot) -> int:
-    return sum(part.nbytes for part in snapshot.slots)
 
 
 def _each(sources: Sequence[Source] | PredicateTable, count: int) -> Sequence[Source]:

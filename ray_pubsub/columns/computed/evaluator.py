@@ -48,19 +48,19 @@ class Evaluator:
         self._vocabulary = vocabulary
         self._growing = threading.Lock()
         self._known = 0
-        self._terms: list[tuple[str, Term]] = []
+        self._terms: list[tuple[int, str, Term]] = []
         self._flags = ListFlags(conditions)
 
-    def computed(self, batch: EventBatch) -> EventBatch:
-        """The batch with its computed attributes; the batch itself if there are none."""
+    def computed(self, batch: EventBatch, unused: frozenset[int] = frozenset()) -> EventBatch:
+        """The batch with its computed attributes; the batch itself if there are none. `unused`: numbers of terms that need no value."""
         numbers = self._vocabulary.attributes.computed
         if not numbers:
             return batch
         self._learn(numbers)
-        known: tuple[Vocabulary, int, EventBatch] | None = batch.plans.get("computed")
-        if known is not None and known[0] is self._vocabulary and known[1] == len(numbers):
-            return known[2]
-        chosen = list(self._terms)
+        known: tuple[Vocabulary, int, frozenset[int], EventBatch] | None = batch.plans.get("computed")
+        if known is not None and known[0] is self._vocabulary and known[1:3] == (len(numbers), unused):
+            return known[3]
+        chosen = [(name, term) for number, name, term in list(self._terms) if number not in unused]
         if isinstance(batch, SingleEvent):
             found: EventBatch = self._of_single(batch, chosen)
         else:
@@ -72,7 +72,7 @@ class Evaluator:
             for name in self._flags.terms:
                 lanes[name] = [_with_own_lists(lane) for lane in _lanes_of(name, term_of(name), lanes, batch)]
             found.flags = self._flags.of(lanes, batch.size)
-        batch.plans.remember("computed", (self._vocabulary, len(numbers), found))
+        batch.plans.remember("computed", (self._vocabulary, len(numbers), unused, found))
         return found
 
     def _learn(self, numbers: list[int]) -> None:
@@ -85,7 +85,7 @@ class Evaluator:
                 if is_flag_term(term):
                     self._flags.add(number, term.tree)  # type: ignore[union-attr, arg-type]
                 else:
-                    self._terms.append((texts[number], term))
+                    self._terms.append((number, texts[number], term))
                 self._known += 1
             self._flags.settle()
 
