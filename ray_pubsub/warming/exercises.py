@@ -154,9 +154,9 @@ def repeats() -> None:
 def json_lines() -> None:
     index = MatchIndex()
     index.add_many(range(100), _mixed(100))
-    index.match_json(
-        b'{"a0": 1, "a1": 2.5, "model": "m\\u00e91", "flag": true, "b": {"c": [1]}}\n{"model": "m1", "f": null}\n'
-    )
+    index.add("tags", "list_contains(tags, 'a')")
+    first = b'{"a0": 1, "a1": 2.5, "model": "m\\u00e91", "flag": true, "b": {"c": [1]}, "tags": ["a", 1]}\n'
+    index.match_json((first + b'{"model": "m1", "f": null}\n') * 8)  # few documents are not scanned
 
 
 def priorities() -> None:

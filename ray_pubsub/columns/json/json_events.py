@@ -15,23 +15,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.json.documents import Documents, documents_of
+from ray_pubsub.columns.json.json_columns import list_column_of, read_floats, strings_of
 from ray_pubsub.columns.json.key_table import KeyTable, key_table
 from ray_pubsub.columns.string_hashes import SEED
 from ray_pubsub.errors import EventError
-from ray_pubsub.kernels.json.scan import KINDS, NOT_TEXT, Cells, group_cells, scan_documents
-from ray_pubsub.kernels.json.unescape import unescape_strings
+from ray_pubsub.kernels.json.scan import Cells, group_cells, scan_documents
+from ray_pubsub.kernels.json.values import KINDS, LIST, Elements
 from ray_pubsub.model import event_batch
 from ray_pubsub.model.attribute_tree import AttributeTree
 from ray_pubsub.model.dict_events import from_dicts
-from ray_pubsub.model.event_batch import EventBatch, Lane, merged_lanes, split_floats, without_bad
+from ray_pubsub.model.event_batch import EventBatch, Lane, merged_lanes, without_bad
 from ray_pubsub.model.id_column import ids_of
-from ray_pubsub.model.text_column import TextBytes, TextColumn, invalid_utf8
+from ray_pubsub.model.text_column import invalid_utf8
 from ray_pubsub.model.values import Kind
 
 __all__ = ["from_json"]
 
 SHORTEST_CELL = 5
 """Bytes of `"a":1`, without the comma."""
+SHORTEST_ELEMENT = 2
+"""Bytes of `1,` in a list."""
 FEWEST_SCANNED, LONG = 8, 8192
 """Fewer documents, of fewer bytes in all, are not worth a scan."""
 FEW_HARD = 16
@@ -140,7 +143,9 @@ def _scanned(
         np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int64),
         np.empty(room), np.zeros(attributes, np.bool_),
     )  # fmt: skip
-    filled = scan_documents(data, start, stop, table.keys, SEED, cells, hard)
+    most = int(stop[-1] - begin) // SHORTEST_ELEMENT + 1
+    elements = Elements(np.empty(most, np.int8), np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most))
+    filled = scan_documents(data, start, stop, table.keys, SEED, cells, elements, hard)
     offsets = np.zeros(attributes * KINDS + 1, np.int64)
     rows, whole, rest = np.empty(filled, np.int32), np.empty(filled, np.int64), np.empty(filled)
     first, last = np.empty(filled, np.int64), np.empty(filled, np.int64)
@@ -151,20 +156,23 @@ def _scanned(
         if attribute == attributes - 1:
             break
         place = slice(offsets[number], offsets[number + 1])
-        strings = None
+        strings = lists = None
+        packed = table.every or bool(cells.escaped[attribute])  # what is sent must not hold on to all of the text
         if kind == Kind.STRING:
-            packed = table.every or bool(cells.escaped[attribute])  # what is sent must not hold on to all of the text
-            strings = _strings(data, first[place], last[place], packed)
+            strings = strings_of(data, first[place], last[place], packed)
+        elif kind == LIST:
+            lists = list_column_of(documents, elements, first[place], last[place], packed)
         elif kind == Kind.NUMBER:
-            _read_floats(documents.raw, first[place], last[place], whole[place], rest[place])
+            read_floats(documents.raw, first[place], last[place], whole[place], rest[place])
         lanes.append(
             Lane(
                 table.names[attribute],
-                Kind(kind),
+                Kind.LIST if kind == LIST else Kind(kind),
                 None if place.stop - place.start == count else rows[place],
                 whole[place],
                 rest[place] if kind == Kind.NUMBER and rest[place].any() else None,
                 strings,
+                lists,
             )
         )
     ids: NDArray[Any] = np.arange(count)
@@ -173,32 +181,6 @@ def _scanned(
         ids = _ids(count, hard, data, offsets[-1 - KINDS :], rows, whole, first, last, bool(cells.escaped[-1]))
     used = np.concatenate([[0], np.cumsum([len(lane) for lane in lanes])]).astype(np.int64)
     return lanes, ids, event_batch.Cells(used, rows[:end], whole[:end], rest[:end])
-
-
-def _strings(data: NDArray[np.uint8], start: NDArray[np.int64], stop: NDArray[np.int64], packed: bool) -> TextColumn:
-    if not packed:
-        return TextColumn(TextBytes(data, start, stop))
-    out, out_start, out_stop = np.empty(int((stop - start).sum()), np.uint8), np.empty_like(start), np.empty_like(stop)
-    unescape_strings(data, start, stop, out, out_start, out_stop)
-    return TextColumn(TextBytes(out, out_start, out_stop))
-
-
-def _read_floats(
-    raw: bytes, start: NDArray[np.int64], stop: NDArray[np.int64], whole: NDArray[np.int64], rest: NDArray[np.float64]
-) -> None:
-    """Numbers with many digits or a large exponent. Arrow's parser rounds as Python does, in a third of the time."""
-    places = np.flatnonzero(stop != NOT_TEXT)
-    if not len(places):
-        return
-    import pyarrow as pa
-
-    texts = [raw[begin:end] for begin, end in zip(start[places].tolist(), stop[places].tolist(), strict=True)]
-    try:
-        values = pa.array(texts, pa.binary()).cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:  # beyond a float64: infinite, for Python
-        values = np.array([float(text) for text in texts])
-    whole[places], parts = split_floats(values)
-    rest[places] = 0.0 if parts is None else parts
 
 
 def _ids(
@@ -219,7 +201,7 @@ def _ids(
     ids = np.empty(count, dtype=object)
     given = np.zeros(count, np.bool_)
     ids[rows[numbers]] = whole[numbers].tolist()
-    ids[rows[texts]] = _strings(data, start[texts], stop[texts], escaped).tolist()
+    ids[rows[texts]] = strings_of(data, start[texts], stop[texts], escaped).tolist()
     given[rows[numbers]] = given[rows[texts]] = True
     hard |= ~given
     return ids

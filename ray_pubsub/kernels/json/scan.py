@@ -2,7 +2,7 @@
 
 Attributes may be nested. A node is an object that leads to attributes (ray_pubsub/model/attribute_tree.py), 0 is the document itself; an
 entry is a key of a node. The cells of a document are those of a Python dictionary that json.loads would make of it; a document for which
-that is not certain (a key that comes twice or has an escape, a value that is a list, any error) is marked as hard and has no cells.
+that is not certain (a key that comes twice or has an escape, a list of lists or of objects, any error) is marked as hard and has no cells.
 """
 
 from __future__ import annotations
@@ -19,32 +19,23 @@ from ray_pubsub.kernels.json.syntax import (
     COMMA,
     DEEPEST,
     FAILED,
-    MINUS,
     OPEN_LIST,
     OPEN_OBJECT,
     QUOTE,
-    has_lone_surrogate,
-    is_digit,
     number_end,
     skip_colon,
     skip_space,
     skip_value,
     string_end,
-    word_end,
 )
+from ray_pubsub.kernels.json.values import KINDS, LIST, NUMBER, STRING, read_list, read_value
 
-__all__ = ["KINDS", "NOT_TEXT", "Cells", "Keys", "build_keys", "group_cells", "scan_documents"]
+__all__ = ["Cells", "Keys", "build_keys", "group_cells", "scan_documents"]
 
-KINDS, NUMBER, STRING, BOOLEAN = 4, 0, 1, 2
 MOST_NODES = 33
 """Nested in each other: the document and DEEPEST_NESTING levels (model/dict_events.py)."""
 GUESSES = 256
-NOT_TEXT = -1
-"""In `stop`, of a cell whose number is known."""
 UPPER = np.uint64(0xFFFFFFFF00000000)
-LARGEST, SMALLEST = np.uint64(2**63 - 1), np.uint64(2**63)
-TENS = np.array([10.0**power for power in range(23)])
-EXACT = np.uint64(2**53)
 
 
 class Keys(NamedTuple):
@@ -66,7 +57,8 @@ class Keys(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """In the order of the documents. A string, or a number that needs care, is data[whole:stop]; otherwise `stop` is NOT_TEXT."""
+    """In the order of the documents. A string, or a number that needs care, is data[whole:stop]; otherwise `stop` is NOT_TEXT. A list
+    has the elements from `whole` to `stop`."""
 
     row: Any
     lane: Any
@@ -121,60 +113,9 @@ def _find(address, length, node, keys, seed):
 
 
 @compiled
-def _is_number(first, place, stop):
-    byte = load_byte(first + place)
-    return is_digit(byte) or (byte == MINUS and place + 1 < stop and is_digit(load_byte(first + place + 1)))
-
-
-@compiled
-def _read_number(first, place, end, whole):
-    """(certain, integer part, rest) of the number from `place` to `end`. What is not certain needs more than these few steps."""
-    negative = load_byte(first + place) == MINUS
-    if negative:
-        place += 1
-    mantissa, digits, behind = np.uint64(0), 0, 0
-    point, exponent = False, 0
-    while place < end:
-        byte = load_byte(first + place)
-        place += 1
-        if is_digit(byte):
-            mantissa = mantissa * np.uint64(10) + (byte - np.uint64(48))
-            # Counted from the first that is not zero on; a mantissa that has run over 64 bits may be zero again.
-            digits += 1 if mantissa != 0 or digits > 0 else 0
-            behind += 1 if point else 0
-        elif byte == 46:
-            point = True
-        else:
-            below = load_byte(first + place) == MINUS
-            if below or load_byte(first + place) == 43:
-                place += 1
-            while place < end:
-                exponent = min(exponent * 10 + np.int64(load_byte(first + place) - np.uint64(48)), 10_000)
-                place += 1
-            exponent = -exponent if below else exponent
-    if digits > 19:  # more than 64 bits hold
-        return False, 0, 0.0
-    if whole:
-        if mantissa > (SMALLEST if negative else LARGEST):
-            return False, 0, 0.0
-        return True, (np.int64(~mantissa + np.uint64(1)) if negative else np.int64(mantissa)), 0.0
-    exponent -= behind
-    if mantissa > EXACT or exponent < -22 or exponent > 22:
-        return False, 0, 0.0
-    # Both are exact, so there is one rounding, as there must be.
-    value = np.float64(mantissa)
-    value = value / TENS[-exponent] if exponent < 0 else value * TENS[exponent]
-    value = -value if negative else value
-    if not (value >= -(2.0**63) and value < 2.0**63):
-        return True, (np.int64(2**63 - 1) if value > 0 else np.int64(-(2**63))), value
-    part = np.int64(value)
-    return True, part, value - part
-
-
-@compiled
-def scan_documents(data, start, stop, keys, seed, cells, hard):
+def scan_documents(data, start, stop, keys, seed, cells, elements, hard):
     """The number of cells found. Documents that are marked in `hard` are left out, others may be marked. `cells` has room for one of each
-    attribute and document, or for one every five bytes."""
+    attribute and document, or for one every five bytes; `elements` for one every two bytes."""
     first = data.ctypes.data
     attributes = len(cells.escaped)
     seen, given = np.full(len(keys.start) + 1, -1, np.int64), np.full(attributes, -1, np.int64)
@@ -182,11 +123,11 @@ def scan_documents(data, start, stop, keys, seed, cells, hard):
     # Documents mostly have the keys of the one before, in the same order: the bytes are compared with those, and not searched.
     guess_start, guess_length = np.zeros(GUESSES, np.int64), np.full(GUESSES, -1, np.int64)
     guess_node, guess_entry = np.zeros(GUESSES, np.int64), np.zeros(GUESSES, np.int64)
-    filled = 0
+    filled = used = 0
     for row in range(len(start)):
         if hard[row]:
             continue
-        end, before = stop[row], filled
+        end, before, used_before = stop[row], filled, used
         place = skip_space(first, start[row], end)
         if place >= end or load_byte(first + place) != OPEN_OBJECT:
             hard[row] = True
@@ -255,7 +196,14 @@ def scan_documents(data, start, stop, keys, seed, cells, hard):
                         if attribute >= 0:
                             given[attribute] = row
                         begin = place
-                        place, kind, cell_whole, cell_stop, cell_rest, escaped = _read_value(first, place, end, stack)
+                        if byte == OPEN_LIST:
+                            kind, cell_whole, cell_rest = LIST, used, 0.0
+                            place, used, escaped = read_list(first, place, end, stack, elements, used)
+                            cell_stop = used
+                        else:
+                            place, kind, cell_whole, cell_stop, cell_rest, escaped = read_value(
+                                first, place, end, stack
+                            )
                         if place < 0 or (keys.every and byte == OPEN_OBJECT):
                             place = FAILED
                             break
@@ -293,47 +241,14 @@ def scan_documents(data, start, stop, keys, seed, cells, hard):
                 level -= 1
         if place < 0 or skip_space(first, place, end) < end:
             hard[row] = True
-            filled = before
+            filled, used = before, used_before
     return filled
 
 
 @compiled
-def _read_value(first, place, end, stack):
-    """(place behind it, kind or -1 for absence, whole, stop, rest, escaped) of the value of an attribute."""
-    byte = load_byte(first + place)
-    if byte == QUOTE:
-        closing, escaped = string_end(first, place + 1, end)
-        if closing < 0 or (escaped == 3 and has_lone_surrogate(first, place + 1, closing)):
-            return FAILED, -1, place, 0, 0.0, False
-        return closing + 1, STRING, place + 1, closing, 0.0, escaped > 0
-    if byte == OPEN_LIST:
-        return FAILED, -1, place, 0, 0.0, False
-    if byte == OPEN_OBJECT:  # what is in it has another name
-        return skip_value(first, place, end, stack), -1, place, 0, 0.0, False
-    if _is_number(first, place, end):
-        behind, whole = number_end(first, place, end)
-        if behind < 0:
-            return FAILED, -1, place, 0, 0.0, False
-        certain, integer, rest = _read_number(first, place, behind, whole)
-        if certain:
-            return behind, NUMBER, integer, NOT_TEXT, rest, False
-        if whole:
-            return FAILED, -1, place, 0, 0.0, False
-        return behind, NUMBER, place, behind, 0.0, False
-    behind, letter = word_end(first, place, end)
-    if letter == 116 or letter == 102:  # t, f
-        return behind, BOOLEAN, np.int64(letter == 116), NOT_TEXT, 0.0, False
-    if letter == 110 or letter == 78:  # null, NaN
-        return behind, -1, place, 0, 0.0, False
-    if letter == MINUS:
-        return behind, NUMBER, np.int64(-(2**63)), NOT_TEXT, -np.inf, False
-    return behind, NUMBER, np.int64(2**63 - 1), NOT_TEXT, np.inf, False
-
-
-@compiled
 def group_cells(cells, filled, offsets, row, whole, start, stop, rest):
-    """The cells by lane, in the order of their rows. `offsets` (one per lane and one more) comes zeroed. A string's `whole` is its number
-    in its lane, and its bytes are data[start:stop]."""
+    """The cells by lane, in the order of their rows. `offsets` (one per lane and one more) comes zeroed. A string's or a
+    list's `whole` is its number in its lane; its bytes, or its elements, are those from `start` to `stop`."""
     lanes = len(offsets) - 1
     for cell in range(filled):
         offsets[cells.lane[cell] + 1] += 1
@@ -345,5 +260,6 @@ def group_cells(cells, filled, offsets, row, whole, start, stop, rest):
         place = target[lane]
         target[lane] += 1
         row[place] = cells.row[cell]
-        whole[place] = place - offsets[lane] if lane % KINDS == STRING else cells.whole[cell]
+        numbered = lane % KINDS == STRING or lane % KINDS == LIST
+        whole[place] = place - offsets[lane] if numbered else cells.whole[cell]
         start[place], stop[place], rest[place] = cells.whole[cell], cells.stop[cell], cells.rest[cell]

@@ -12,11 +12,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ray_pubsub import MatchIndex
+from ray_pubsub.columns.json import json_events
 from ray_pubsub.columns.json.json_events import from_json
 from ray_pubsub.errors import EventError
 from ray_pubsub.model.attribute_tree import AttributeTree
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.select_events import select_events
+from ray_pubsub.settings import LIST_ELEMENTS
 
 TESTED = ("n", "s", "a", "a.b", "a.b.c", "d.e", "é")
 KEYS = ("n", "s", "a", "b", "c", "a.b", "b.c", "a.b.c", "d", "e", "d.e", "é", "x", "", "long key that nobody asks for")
@@ -151,6 +154,46 @@ def test_all_attributes(documents: list[str]) -> None:
         assert [error.position for error in found.errors] == [error.position for error in wanted.errors]
 
 
+LISTS = st.lists(SCALARS, max_size=4).map(lambda each: f"[{' , '.join(each)}]")
+CONDITIONS = (
+    "list_contains(s, 'a')", "list_contains(s, 1)", "list_has_any(s, [2.5, true, 'ab'])", "s is null", "len(s) = 2",
+    "exists(s, n is null)", "list_contains(a.b, 'a') and not list_contains(s, 'b')", "s = 'a'",
+)  # fmt: skip
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.one_of(LISTS, SCALARS), LISTS), min_size=1, max_size=6))
+def test_lists_are_matched_as_those_of_dicts(values: list[tuple[str, str]]) -> None:
+    index = MatchIndex()
+    for number, condition in enumerate(CONDITIONS):
+        index.add(number, condition)
+    documents = [f'{{"n": 1, "s": {first}, "a": {{"b": {second}}}}}' for first, second in values] * 8
+    found, wanted = index.match_json(documents), index.match_many(list(map(json.loads, documents)))
+    assert list(found) == list(wanted)
+    assert [(each.position, each.attribute) for each in found.warnings] == [
+        (each.position, each.attribute) for each in wanted.warnings
+    ]
+
+
+def test_lists_of_scalars_need_no_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = ['["a", "b\\n", null]', "[]", "[ 1 , 2.5e300, true ]", '["\\ud83d\\ude00"]', "[NaN, 1e400, 0.1]"]
+    documents = [f'{{"s": {lists[number % 5]}, "n": {number}, "a.b": [{number}]}}' for number in range(40)]
+    wanted = from_dicts(list(map(json.loads, documents)), None, AttributeTree(TESTED)).rows()
+    monkeypatch.setattr(json_events, "_loaded", None)
+    found = from_json(documents, None, AttributeTree(TESTED))
+    assert found.rows() == wanted
+    half = np.arange(0, 40, 2)
+    assert select_events(found, half).rows() == wanted[::2]
+
+
+@pytest.mark.parametrize("size", [LIST_ELEMENTS, LIST_ELEMENTS + 1])
+def test_the_longest_list(size: int) -> None:
+    document = b'{"n": 1, "s": [' + b"1," * (size - 1) + b"1]}"
+    batch = from_json([document, *PLAIN], None, AttributeTree(TESTED), strict=False)
+    assert len(batch.warnings) == int(size > LIST_ELEMENTS)
+    assert ("s" in batch.rows()[0]) == (size == LIST_ELEMENTS)
+
+
 HOSTILE = [
     b"", b" ", b"{", b"}", b"{}", b"[]", b"[{}]", b"null", b"1", b'"a"', b"{}{}", b"{} x", b'{"n"}', b'{"n":}', b'{"n":1,}',
     b'{,"n":1}', b'{"n" 1}', b'{"n":01}', b'{"n":1.}', b'{"n":.5}', b'{"n":-}', b'{"n":+1}', b'{"n":1e}', b'{"n":--1}',
@@ -161,7 +204,10 @@ HOSTILE = [
     b'{"n":1}/*x*/', b'{"x":' + b"[" * 300 + b"]" * 300 + b"}", b'{"x":' + b"[" * 100_000, b'{"a":' * 40 + b"1" + b"}" * 40,
     b'{"n":' + b"9" * 5000 + b"}", b'{"s":"' + "é".encode()[:1] + b'"}', b'{"n":1}\xc3', b"\xa9",
     b'{"n":922337203685477580800}', b'{"n":-922337203685477580800}', b'{"n":18446744073709551616}', b'{"n":184467440737095516160}',
-    b'{"n":12345678901234567890123}', b'{"n":[1]}', b'{"n":{"y":1}}', b'{"s":"\\u0000"}', b'{"s":"tab\\there"}',
+    b'{"n":12345678901234567890123}', b'{"n":[1]}', b'{"n":[1,]}', b'{"n":[,1]}', b'{"n":[1 2]}',
+    b'{"n":[1', b'{"n":[', b'{"n":[1,', b'{"n":[1}', b'{"n":[[1]]}',
+    b'{"n":[{"y":1}]}', b'{"n":["\\ud800"]}', b'{"n":[99999999999999999999]}', b'{"n":[1],"n":[2]}', b'{"n":[ ]}',
+    b'{"id":[1]}', b'{"n":{"y":1}}', b'{"s":"\\u0000"}', b'{"s":"tab\\there"}',
 ]  # fmt: skip
 
 
