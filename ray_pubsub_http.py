@@ -293,14 +293,15 @@ class HttpClient:
         return [_delivery(each) for each in answer["items"]]
 
     def stream(
-        self, subscriber: str, *, ack: str = "auto", last_event_id: int | None = None
+        self, subscriber: str, *, ack: str = "auto", last_event_id: int | None = None, with_data: bool = False
     ) -> Generator[Delivery, None, None]:
         """Deliveries as they arrive, for ever. When the connection is lost, another one continues after the last delivery that was taken
-        from this iterator: what came before it is acknowledged, what came after it comes again."""
+        from this iterator: what came before it is acknowledged, what came after it comes again. `with_data`: with what their subscriptions
+        carry."""
         last, pause = last_event_id, 0.2
         while True:
             try:
-                for delivery in self._stream(subscriber, ack, last):
+                for delivery in self._stream(subscriber, ack, last, with_data):
                     pause = 0.2
                     yield delivery
                     last = delivery.sequence
@@ -312,15 +313,16 @@ class HttpClient:
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    def _stream(self, subscriber: str, ack: str, last: int | None) -> Generator[Delivery, None, None]:
+    def _stream(self, subscriber: str, ack: str, last: int | None, with_data: bool) -> Generator[Delivery, None, None]:
         connection = self._connect()
         headers = {**self._headers, "Accept": "text/event-stream"}
         if last is not None:
             headers["Last-Event-ID"] = str(last)
         try:
-            connection.request(
-                "GET", f"{self._base}/v1/subscribers/{_part(subscriber)}/stream?ack={ack}", headers=headers
+            path = _with(
+                f"/v1/subscribers/{_part(subscriber)}/stream", {"ack": ack, "data": "true" if with_data else None}
             )
+            connection.request("GET", f"{self._base}{path}", headers=headers)
             answer = connection.getresponse()
             if answer.status != 200:
                 raise ProblemError(_document(answer.status, answer.read()))

@@ -12,7 +12,7 @@ from pyspark.sql.window import Window
 
 from ray_pubsub.errors import SettingError, TableError, counted
 from ray_pubsub.model.arguments import check_whole
-from spark_bridge.event_schema import find_column, without_lengths
+from spark_bridge.event_schema import EventColumn, find_column, without_lengths
 from spark_bridge.job_progress import job_progress
 from spark_bridge.loading_worker import ADDED, REJECTED, Loading, loading_function
 from spark_bridge.matching import TIMEOUT
@@ -52,6 +52,8 @@ def load_subscriptions(
     id: str = "id",
     subscriber: str = "subscriber",
     expression: str = "expression",
+    data: str = "data",
+    tags: str = "tags",
     batch_rows: int = BATCH_ROWS,
     timeout: float = TIMEOUT,
     progress: bool | None = None,
@@ -59,8 +61,10 @@ def load_subscriptions(
     """Adds the subscriptions of a DataFrame, or replaces those whose ids are there, and returns when all are in effect: on disk, if the
     server has a `data_dir`, and seen by every later publication. Spark's tasks send them to the server; none passes through the driver.
 
-    id, subscriber, expression: the columns; an id is a string or an integer. Other columns are ignored. A column of priorities
-    would have no meaning: priorities belong to events, by the server's rules (`Server.prioritize`), not to subscriptions.
+    id, subscriber, expression: the columns; an id is a string or an integer.
+    data, tags: the columns with what subscriptions carry, if there are any. Data: a string with JSON, a struct, a map or an array; tags: an
+    array of strings, or a string with commas. Other columns are ignored. A column of priorities would have no meaning: priorities
+    belong to events, by the server's rules (`Server.prioritize`), not to subscriptions.
 
     A bad row is in the report's `rejected`, with the reason, and the others are added. If an id occurs several times, none of its rows is
     added, because the rows of a DataFrame have no order. A task that Spark repeats does no harm: it replaces each id by the same.
@@ -79,11 +83,16 @@ def load_subscriptions(
     for column in found[1:]:
         if not isinstance(column.type, TEXTS):
             raise TableError(column.attribute, f"must be a string, not {column.type.simpleString()}")
+    carried = _carried(df.schema, data, tags)
     numbered = df.toDF(*[f"c{place}" for place in range(len(df.columns))])
-    rows = numbered.select(*[column.of(numbered).alias(f"s{at}") for at, column in enumerate(found)])
+    rows = numbered.select(
+        *[column.of(numbered).alias(f"s{at}") for at, column in enumerate(found)],
+        *[_as_sent(name, column, numbered).alias(name) for name, column in carried.items()],
+    )
     # A cast, because a column may have a collation that takes different ids for equal.
     same = Window.partitionBy(F.col("s0").cast("string"))
     rows = rows.withColumn("s3", F.when(F.col("s0").isNull(), 1).otherwise(F.count("*").over(same)))
+    rows = rows.select("s0", "s1", "s2", "s3", *carried)
     schema = spark.StructType(
         [
             spark.StructField("part", spark.StringType()),
@@ -94,7 +103,7 @@ def load_subscriptions(
             spark.StructField("reason", spark.StringType()),
         ]
     )
-    loading = Loading(place, batch_rows, REJECTED_AT_MOST)
+    loading = Loading(place, batch_rows, REJECTED_AT_MOST, tuple(carried))
     with job_progress(df.sparkSession, "subscribing", progress):
         reported = map_in_arrow(rows, loading_function(loading), schema).toArrow()
     counts = {
@@ -104,3 +113,27 @@ def load_subscriptions(
     bad = reported.filter(pc.is_valid(reported["reason"])).select(["id", "subscriber", "expression", "reason"])
     rejected = df.sparkSession.createDataFrame(bad.slice(0, REJECTED_AT_MOST), spark.StructType(schema.fields[2:]))
     return LoadReport(counts[ADDED], counts[REJECTED], rejected)
+
+
+def _carried(schema: spark.StructType, data: str, tags: str) -> dict[str, EventColumn]:
+    """The columns of what subscriptions carry. Those of the usual names need not be there."""
+    found: dict[str, EventColumn] = {}
+    for name, given in (("data", data), ("tags", tags)):
+        if given == name and name not in schema.names:
+            continue
+        column = found[name] = find_column(schema, given)
+        kinds: tuple[type, ...] = (*TEXTS, spark.ArrayType)
+        kinds += (spark.StructType, spark.MapType) if name == "data" else ()
+        of_texts = not isinstance(column.type, spark.ArrayType) or isinstance(column.type.elementType, TEXTS)
+        if not isinstance(column.type, kinds) or (name == "tags" and not of_texts):
+            wanted = "JSON, a struct, a map or an array" if name == "data" else "texts, or a text with commas"
+            raise TableError(column.attribute, f"{name} must be {wanted}, not {column.type.simpleString()}")
+    return found
+
+
+def _as_sent(name: str, column: EventColumn, df: DataFrame) -> Any:
+    """Data as JSON, whatever type it has."""
+    value = column.of(df)
+    if name == "tags" or isinstance(column.type, TEXTS):
+        return value
+    return F.to_json(value, {"ignoreNullFields": "false"})

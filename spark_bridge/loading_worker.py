@@ -16,6 +16,8 @@ from spark_bridge.worker_server import ServerPlace, server_used
 
 __all__ = ["ADDED", "REJECTED", "Loading", "loading_function"]
 
+COLUMNS = ("id", "subscriber", "expression")
+BE = {"data": "are", "tags": "are"}
 ADDED, REJECTED = "added", "rejected"
 """The kinds of output rows: a count of added subscriptions, or a rejected one."""
 REJECTED_BYTES = 1 << 26
@@ -24,12 +26,15 @@ REJECTED_BYTES = 1 << 26
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """What a task needs to know. Batches have the columns id, subscriber, expression, and the number of times that the id occurs."""
+    """What a task needs to know. Batches have the columns id, subscriber, expression, the number of times that the id occurs, and what the
+    subscriptions carry."""
 
     place: ServerPlace
     batch_rows: int
     most_rejected: int
     """How many rejected rows one task yields, unless they are very long; the others are only counted."""
+    carried: tuple[str, ...] = ()
+    """The names of the last columns: data, tags."""
 
 
 def loading_function(loading: Loading) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -48,11 +53,12 @@ def load_batches(batches: Iterator[Any], loading: Loading) -> Iterator[Any]:
         unique = pc.equal(portion.column(3), 1)
         repeated = portion.filter(pc.invert(unique))
         reasons = [f"the id occurs {count:,} times; none of them was added" for count in repeated.column(3).to_pylist()]
-        rows, garbled, why = _readable(portion.filter(unique))
+        names = (*COLUMNS, "", *loading.carried)
+        rows, garbled, why = _readable(portion.filter(unique), names)
         reasons += why
         added, rejected = 0, [repeated, garbled]
         if rows.num_rows:
-            table = pa.table(dict(zip(("id", "subscriber", "expression"), rows.columns, strict=False)))
+            table = pa.table({name: column for name, column in zip(names, rows.columns, strict=True) if name})
             with server_used(loading.place) as server:
                 report = server.subscribe_many(table, progress=False)
             added = report.added
@@ -70,13 +76,16 @@ def load_batches(batches: Iterator[Any], loading: Loading) -> Iterator[Any]:
             yield _row(REJECTED, len(reasons) - shown.num_rows, portion)
 
 
-def _readable(rows: Any) -> tuple[Any, Any, list[str]]:
+def _readable(rows: Any, names: tuple[str, ...]) -> tuple[Any, Any, list[str]]:
     """The rows with valid texts, the other rows, and the reason for each of those."""
     wrong: dict[int, str] = {}
-    for name, column in zip(("id", "subscriber", "expression"), rows.columns, strict=False):
+    for name, column in zip(names, rows.columns, strict=True):
+        owners, texts = np.arange(len(column)), column
+        if pa.types.is_list(column.type):
+            owners, texts = pc.list_parent_indices(column).to_numpy(), column.flatten()
         if not pa.types.is_integer(column.type):
-            for place in np.flatnonzero(~valid_utf8(column)).tolist():
-                wrong.setdefault(place, f"the {name} is not valid UTF-8")
+            for place in owners[~valid_utf8(texts)].tolist():
+                wrong.setdefault(place, f"the {name} {BE.get(name, 'is')} not valid UTF-8")
     if not wrong:
         return rows, rows.slice(0, 0), []
     readable = np.ones(rows.num_rows, dtype=bool)

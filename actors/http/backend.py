@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -22,6 +22,7 @@ from actors.cluster.probe import answers as head_answers
 from actors.mailboxes.delivery import AckReport, Delivery, Receipt
 from actors.transport.calls import answer, answer_async, sent
 from ray_pubsub.errors import ClusterError, RayPubSubError, UnavailableError
+from ray_pubsub.model.metadata import data_of, tags_of
 
 __all__ = ["LOST", "Backend"]
 
@@ -133,6 +134,15 @@ class Backend:
         found = await self.ask("mailboxes", "poll", subscriber, limit, 0.0, visible)
         deliveries: list[Delivery] = found.deliveries()
         return deliveries
+
+    async def carried(self, subscriber: str, deliveries: Sequence[Delivery]) -> list[dict[str, Any]]:
+        """For each delivery, the data and tags of its subscription as they are now. If there is no answer, the deliveries are released."""
+        try:
+            found = await self.ask("registry", "metadata", [each.subscription_id for each in deliveries])
+        except RayPubSubError:
+            await self.settle("release", subscriber, [each.receipt for each in deliveries])
+            raise
+        return [{"data": data_of(each), "tags": list(tags_of(each))} for each in found]
 
     async def settle(self, method: str, subscriber: str, receipts: Iterable[Receipt], *arguments: Any) -> AckReport:
         """ack, nack, release or extend."""

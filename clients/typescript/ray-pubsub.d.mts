@@ -24,7 +24,7 @@ export interface Delivery {
   enqueued: number;
   deadline: number | null;
   visible_until: number;
-  /** Of the subscription, if polled with `withData`. */
+  /** Of the subscription, if polled or streamed with `withData`. */
   data?: unknown;
   tags?: string[];
 }
@@ -105,7 +105,7 @@ export declare class PubSubClient {
   ): Promise<Delivery[]>;
   stream(
     subscriber: string,
-    options?: { ack?: "auto" | "manual"; lastEventId?: number; signal?: AbortSignal },
+    options?: { ack?: "auto" | "manual"; lastEventId?: number; withData?: boolean; signal?: AbortSignal },
   ): AsyncGenerator<Delivery>;
   ack(deliveries: Delivery | Delivery[]): Promise<AckReport>;
   nack(deliveries: Delivery | Delivery[], options?: { delay?: number; reason?: string }): Promise<AckReport>;

@@ -84,14 +84,14 @@ export class PubSubClient {
   }
 
   /** Deliveries as they arrive, until `signal` is aborted. After a lost connection it continues behind the last one that was taken. */
-  async *stream(subscriber, { ack = "auto", lastEventId, signal } = {}) {
+  async *stream(subscriber, { ack = "auto", lastEventId, withData, signal } = {}) {
     let last = lastEventId;
     let pause = 200;
     while (!signal?.aborted) {
       try {
         const headers = { ...this.#headers, accept: "text/event-stream" };
         if (last !== undefined) headers["last-event-id"] = String(last);
-        const answer = await fetch(`${this.#url}${of(subscriber)}/stream?ack=${ack}`, { headers, signal });
+        const answer = await fetch(`${this.#url}${of(subscriber)}/stream?ack=${ack}${withData ? "&data=true" : ""}`, { headers, signal });
         if (!answer.ok) throw await problem(answer);
         for await (const data of messages(answer.body)) {
           const delivery = JSON.parse(data);

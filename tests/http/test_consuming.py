@@ -118,6 +118,17 @@ def test_a_stream_that_is_resumed_continues_after_the_last_message(door: Door, m
     assert door.ask("GET", path, headers={"Last-Event-ID": "x"}).status == 422
 
 
+def test_a_stream_has_the_data_of_subscriptions_on_request(door: Door, mailbox: str) -> None:
+    given = door.ask("GET", f"/v1/subscriptions?subscriber={mailbox}").data["items"][0]
+    body = {"subscriber": mailbox, "expression": given["expression"], "data": {"title": "cheap"}, "tags": ["b", "a"]}
+    assert door.ask("PUT", f"/v1/subscriptions/{given['id']}", body).status == 201
+    publish(door, mailbox, 0)
+    stream = door.stream(f"/v1/subscribers/{mailbox}/stream?data=true")
+    (message,) = (json.loads(each["data"]) for each in stream.take(1))
+    assert (message["data"], message["tags"], message["event"]["n"]) == ({"title": "cheap"}, ["a", "b"], 0)
+    stream.close()
+
+
 def test_a_window_limits_what_is_not_acknowledged(door: Door, mailbox: str) -> None:
     publish(door, mailbox, *range(5))
     stream = door.stream(f"/v1/subscribers/{mailbox}/stream?ack=manual&window=2")

@@ -74,6 +74,16 @@ def publish(door: Door, hook: str, *numbers: int) -> None:
         door.ask("POST", "/v1/events", {"hook": hook, "n": number})
 
 
+def test_what_arrives_has_the_data_of_the_subscription_on_request(door: Door, hook: str, endpoint: Endpoint) -> None:
+    body = {"subscriber": hook, "expression": f"hook = '{hook}'", "data": [1, "é"], "tags": ["t"]}
+    assert door.ask("PUT", f"/v1/subscriptions/{hook}", body).status == 201
+    assert put(door, hook, endpoint.url, data=True)["data"] is True
+    publish(door, hook, 1)
+    door.wait_until(lambda: len(endpoint.got) == 1)
+    got = json.loads(endpoint.got[0][1])
+    assert (got["data"], got["tags"], got["event"]["n"]) == ([1, "é"], ["t"], 1)
+
+
 def test_what_arrives_is_signed_and_acknowledged(door: Door, hook: str, endpoint: Endpoint) -> None:
     secret = put(door, hook, endpoint.url)["secret"]
     publish(door, hook, 1, 2)

@@ -59,6 +59,33 @@ def test_other_names_and_ints_and_nothing(spark: SparkSession, server: Server) -
     assert (none.added, none.rejections) == (0, 0)
 
 
+def test_what_subscriptions_carry(spark: SparkSession, server: Server) -> None:
+    frame = spark.sql(
+        """select id, 'bearer' as subscriber, 'load_z = 1' as expression, data, tags,
+        named_struct('n', n, 'none', null) as inner, concat_ws(' , ', tags) as texts from values
+        ('bear-1', '{"title": "cheap"}', array('b', 'a'), 1),
+        ('bear-2', null, null, 2),
+        ('bear-3', '"text"', array(), 3),
+        ('bear-4', null, array('a,b'), 4),
+        ('bear-5', null, array(cast(X'ff' as string)), 5)
+        as t(id, data, tags, n)"""
+    ).repartition(2)
+    report = load_subscriptions(frame, server)
+    assert (report.added, report.rejections) == (3, 2)
+    reasons = {row.id: row.reason for row in report.rejected.collect()}
+    assert reasons["bear-5"] == "the tags are not valid UTF-8" and "without a comma" in reasons["bear-4"]
+    found = {each.id: (each.data, each.tags) for each in server.subscriptions("bearer")}
+    assert found == {"bear-1": ({"title": "cheap"}, ("a", "b")), "bear-2": (None, ()), "bear-3": ("text", ())}
+    first = frame.where("id = 'bear-1'")
+    load_subscriptions(first, server, data="inner", tags="texts")
+    assert server.subscription("bear-1").data == {"n": 1, "none": None}
+    assert server.subscription("bear-1").tags == ("a", "b")
+    for wrong in ({"data": "nowhere"}, {"tags": "inner"}):
+        with pytest.raises(TableError):
+            load_subscriptions(first, server, **wrong)  # type: ignore[arg-type]
+    server.remove_subscriber("bearer")
+
+
 def test_texts_that_are_none_or_very_long_and_ids_that_only_look_alike(spark: SparkSession, server: Server) -> None:
     frame = spark.sql(
         """select id collate UTF8_LCASE as id, subscriber, expression from values

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from actors.http.encoding import JSON, decoded, delivery_json, delivery_plain
 from actors.http.problems import HttpError
 from actors.http.requests import Request, Response
+from actors.http.streams.event_stream import StreamOptions
 from actors.mailboxes.delivery import AckReport, DeadLetter, Receipt
-from ray_pubsub.model.metadata import data_of, tags_of
 
 if TYPE_CHECKING:
     from actors.http.application import Application
@@ -49,8 +49,7 @@ async def poll(app: Application, request: Request) -> Response:
         app.wakeups.wake_in(subscriber, found[0].visible_until - time.time())
     carried: list[dict[str, Any] | None] = [None] * len(found)
     if with_data and found:
-        metadata = await app.backend.ask("registry", "metadata", [each.subscription_id for each in found])
-        carried = [{"data": data_of(each), "tags": list(tags_of(each))} for each in metadata]
+        carried = list(await app.backend.carried(subscriber, found))
     if request.answer_kind == JSON:
         return Response(b'{"items":[%s]}' % b",".join(map(delivery_json, found, carried)), kind=JSON)
     return Response({"items": [delivery_plain(*each) for each in zip(found, carried, strict=True)]})
@@ -67,7 +66,8 @@ async def stream(app: Application, request: Request) -> None:
     if given is not None and not (given.isascii() and given.isdigit()):
         raise HttpError(422, f"Last-Event-ID must be the id of a message, not {given!r}")
     app.backend.server  # noqa: B018 - raises if there is none
-    await app.streams.serve(request, subscriber, ack == "manual", window, int(given) if given else None)
+    how = StreamOptions(ack == "manual", window, request.flag("data"))
+    await app.streams.serve(request, subscriber, how, int(given) if given else None)
 
 
 def settling(method: str) -> Any:

@@ -98,7 +98,8 @@ ROUTES: tuple[Route, ...] = (
         "Deliveries as server-sent events. The id of a message is the delivery's sequence. ack=auto: what was sent is acknowledged some "
         "seconds later if the connection is still open. Last-Event-ID acknowledges what the last stream sent up to that message, and "
         "what it sent after it comes again at once.",
-        (("ack", TEXT, "auto or manual"), ("window", WHOLE, "deliveries that may be unacknowledged")),
+        (("ack", TEXT, "auto or manual"), ("window", WHOLE, "deliveries that may be unacknowledged"),
+         ("data", FLAG, "true: with the data and tags of the subscriptions")),
         answer="an endless stream", answer_kind="text/event-stream",
     ),
     Route("POST", f"{OF_SUBSCRIBER}/ack", consuming.settling("ack"), "subscribe", "These are done.", (), OBJECT, RECEIPTS),
@@ -134,7 +135,8 @@ ROUTES: tuple[Route, ...] = (
         "Deliveries of a subscriber are sent to a URL, signed as Standard Webhooks.", (), OBJECT,
         {
             "subscriber": "whose deliveries", "url": "where to", "secret": "whsec_…; made if it is not given",
-            "concurrency": "requests at once", "enabled": "false: nothing is sent",
+            "concurrency": "requests at once", "data": "true: with the data and tags of the subscriptions",
+            "enabled": "false: nothing is sent",
         },
     ),
     Route("DELETE", "/v1/webhooks/{id}", administering.remove_webhook, "subscribe", "Removes a webhook."),

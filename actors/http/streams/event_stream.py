@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from actors.http.backend import Backend
 from actors.http.encoding import delivery_json
@@ -28,7 +28,7 @@ from actors.http.streams.wakeups import Wakeups
 from actors.mailboxes.delivery import Delivery, Receipt
 from ray_pubsub.errors import RayPubSubError
 
-__all__ = ["EventStream", "EventStreams"]
+__all__ = ["EventStream", "EventStreams", "StreamOptions"]
 
 logger = logging.getLogger(__name__)
 
@@ -52,10 +52,22 @@ class InDoubt(NamedTuple):
     """When it is acknowledged, or, if the client acknowledges, when it comes again."""
 
 
+class StreamOptions(NamedTuple):
+    """How a client wants its deliveries."""
+
+    manual: bool
+    """The client acknowledges."""
+    window: int
+    """Deliveries that may be unacknowledged."""
+    data: bool = False
+    """With the data and tags of the subscriptions."""
+
+
 class EventStream:
     """One open connection. It has a task of its own only while there is something to send."""
 
     __slots__ = (
+        "_data",
         "_pump",
         "_request",
         "_streams",
@@ -68,12 +80,11 @@ class EventStream:
         "window",
     )
 
-    def __init__(self, streams: EventStreams, request: Request, subscriber: str, manual: bool, window: int) -> None:
+    def __init__(self, streams: EventStreams, request: Request, subscriber: str, options: StreamOptions) -> None:
         self._streams = streams
         self._request = request
         self.subscriber = subscriber
-        self.manual = manual
-        self.window = window
+        self.manual, self.window, self._data = options
         self.in_doubt: deque[InDoubt] = deque()
         self.last_settled = 0
         self.closed: float | None = None
@@ -104,6 +115,7 @@ class EventStream:
                 found = await backend.poll(self.subscriber, room, visible)
                 if found:
                     self._woken = True
+                    carried = await backend.carried(self.subscriber, found) if self._data else [None] * len(found)
                     lasts = found[0].visible_until - time.time() if self.manual else streams.settle
                     until = time.monotonic() + lasts
                     self.in_doubt.extend(InDoubt(each.receipt, until) for each in found)
@@ -112,7 +124,7 @@ class EventStream:
                         streams.wakeups.wake_in(self.subscriber, lasts)
                     else:
                         streams.unsettled.add(self)
-                    await self.write(b"".join(map(_message, found)))
+                    await self.write(b"".join(map(_message, found, carried)))
         except RayPubSubError as error:
             logger.debug("stream of %s: %s", self.subscriber, error)
             asyncio.get_running_loop().call_later(1.0, self.wake)
@@ -171,11 +183,11 @@ class EventStreams:
     def _all(self) -> list[EventStream]:
         return [stream for streams in self._open.values() for stream in streams]
 
-    async def serve(self, request: Request, subscriber: str, manual: bool, window: int, last: int | None) -> None:
+    async def serve(self, request: Request, subscriber: str, options: StreamOptions, last: int | None) -> None:
         """Sends until the client has gone."""
         if last is not None:
             await self._resume(subscriber, last)
-        stream = EventStream(self, request, subscriber, manual, window)
+        stream = EventStream(self, request, subscriber, options)
         await request.send({"type": "http.response.start", "status": 200, "headers": HEADERS})
         await stream.write(b"retry: 2000\n\n")
         self._open.setdefault(subscriber, set()).add(stream)
@@ -269,5 +281,5 @@ class EventStreams:
                     await asyncio.sleep(0.01)
 
 
-def _message(delivery: Delivery) -> bytes:
-    return b"id: %d\nevent: delivery\ndata: %s\n\n" % (delivery.sequence, delivery_json(delivery))
+def _message(delivery: Delivery, carried: dict[str, Any] | None) -> bytes:
+    return b"id: %d\nevent: delivery\ndata: %s\n\n" % (delivery.sequence, delivery_json(delivery, carried))

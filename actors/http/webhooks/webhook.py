@@ -24,6 +24,8 @@ class Webhook:
     secret: str
     concurrency: int = 4
     """Requests under way at once."""
+    data: bool = False
+    """With the data and tags of the subscriptions."""
     enabled: bool = True
     disabled_reason: str | None = None
 
@@ -40,7 +42,7 @@ class Webhook:
 
 def webhook_of(id: str, given: dict[str, Any], before: Webhook | None = None) -> Webhook:
     """From what a client sends. Raises SettingError. A secret that is not given stays, or is made."""
-    unknown = set(given) - {"subscriber", "url", "secret", "concurrency", "enabled", "id", "disabled_reason"}
+    unknown = set(given) - {"subscriber", "url", "secret", "concurrency", "data", "enabled", "id", "disabled_reason"}
     if unknown:
         raise SettingError(", ".join(sorted(unknown)), "is no setting of a webhook")
     if not isinstance(id, str) or not 0 < len(id) <= LONGEST_ID or not id.isprintable():
@@ -50,11 +52,12 @@ def webhook_of(id: str, given: dict[str, Any], before: Webhook | None = None) ->
     target_of(url)
     if len(str(url)) > LONGEST_URL:
         raise SettingError("url", f"must have at most {LONGEST_URL} characters")
-    enabled = given.get("enabled", True)
-    if not isinstance(enabled, bool):
-        raise SettingError("enabled", "must be true or false")
+    enabled, data = given.get("enabled", True), given.get("data", False)
+    for name, value in (("enabled", enabled), ("data", data)):
+        if not isinstance(value, bool):
+            raise SettingError(name, "must be true or false")
     secret = given.get("secret")
     if secret is None:
         secret = new_secret() if before is None else before.secret
     concurrency = check_whole("concurrency", given.get("concurrency", 4), 1, MOST_CONCURRENT)
-    return Webhook(id, str(subscriber), str(url), check_secret(secret), concurrency, enabled)
+    return Webhook(id, str(subscriber), str(url), check_secret(secret), concurrency, data, enabled)

@@ -91,8 +91,12 @@ class WebhookWorker:
                 asyncio.get_running_loop().call_later(max(0.01, self.breaker.reopens - now), self._woken.set)
             return
         visible = self._workers.timeout + SPARE
-        for delivery in await self._workers.backend.poll(self.webhook.subscriber, free, visible):
-            task = asyncio.create_task(self._deliver(delivery))
+        backend, subscriber = self._workers.backend, self.webhook.subscriber
+        found = await backend.poll(subscriber, free, visible)
+        described = self.webhook.data and found
+        carried = await backend.carried(subscriber, found) if described else [None] * len(found)
+        for delivery, more in zip(found, carried, strict=True):
+            task = asyncio.create_task(self._deliver(delivery, more))
             self._under_way.add(task)
             task.add_done_callback(self._ended)
 
@@ -102,9 +106,9 @@ class WebhookWorker:
         if not task.cancelled() and task.exception() is not None:
             logger.error("webhook %s", self.webhook.id, exc_info=task.exception())
 
-    async def _deliver(self, delivery: Delivery) -> None:
+    async def _deliver(self, delivery: Delivery, carried: dict[str, Any] | None) -> None:
         workers, webhook = self._workers, self.webhook
-        body = delivery_json(delivery)
+        body = delivery_json(delivery, carried)
         # The same for every attempt, so that the receiver can tell repetitions.
         message_id, timestamp = f"msg_{delivery.subscriber_code}_{delivery.sequence}", int(time.time())
         headers = {

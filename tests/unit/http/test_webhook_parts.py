@@ -93,6 +93,7 @@ def test_a_webhook_keeps_its_secret() -> None:
     assert first.secret == second.secret
     assert "secret" not in first.shown()
     assert webhook_of("w", first.state()) == first
+    assert webhook_of("w", {**first.state(), "data": True}).data and not first.data
     with pytest.raises(SettingError, match="color"):
         webhook_of("w", {"subscriber": "s", "url": "http://x/", "color": "red"})
 
