@@ -56,6 +56,21 @@ def loopback_only(whether: bool) -> Iterator[None]:
 
 
 @contextmanager
+def without_monitors() -> Iterator[None]:
+    """While a cluster of one node is started: without the processes that would scale it and send workers' logs to drivers. Nobody uses
+    them there, and they cost 2 s of CPU and 100 MB. `ray.init` has no argument for them; `ray.cluster_utils` and Ray's own tests do."""
+    node = _part("_private.node").Node
+    methods = {name: getattr(node, name) for name in ("start_monitor", "start_log_monitor")}
+    for name in methods:
+        setattr(node, name, lambda self: None)
+    try:
+        yield
+    finally:
+        for name, method in methods.items():
+            setattr(node, name, method)
+
+
+@contextmanager
 def outliving_the_head() -> Iterator[None]:
     """While a running cluster is joined: Ray, which ends every process whose cluster's head it could not reach for 60 s, does not end this
     one. Calls raise UnavailableError then, and leaving the cluster works. Ray reads the variable when it connects; processes that this one
