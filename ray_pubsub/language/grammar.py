@@ -26,7 +26,7 @@ from ray_pubsub.language.tree import Not, Operand, Tree, conjunction, disjunctio
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["DEFAULT_LIMITS", "parse_by_grammar", "parse_term"]
+__all__ = ["DEFAULT_LIMITS", "WITHOUT_LIMITS", "parse_by_grammar", "parse_term_by_grammar"]
 
 DEFAULT_LIMITS = Limits()
 WITHOUT_LIMITS = Limits(
@@ -51,7 +51,7 @@ def parse_by_grammar(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
     return tree
 
 
-def parse_term(text: str) -> Term:
+def parse_term_by_grammar(text: str) -> Term:
     """The term of a computed attribute's name. It was within limits when it was written."""
     return cast(Term, _parsed(text, WITHOUT_LIMITS, "term"))
 

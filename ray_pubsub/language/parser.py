@@ -1,32 +1,31 @@
-"""From text to tree, fast: tokens by one regular expression, precedence climbing without recursion.
+"""From text to tree, fast: tokens by one regular expression, then precedence climbing.
 
 The language is grammar.py's. This parser reads what is right and gives up on everything else: whatever it does not expect, a limit that
-is exceeded, a constant that cannot be read, a predicate on a constant. Such a text is given to the grammar, which raises the error. So no
-error is written here, and the two can only differ in what they accept; tests hold them equal.
+is exceeded, a constant that cannot be read. Such a text is given to the grammar, which raises the error. So no error is written here, and
+the two can only differ in what they accept; tests hold them equal. What the parts mean is said once, in `building`, for both.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
-from ray_pubsub.errors import ExpressionError
+from ray_pubsub.errors import ExpressionError, ExpressionLimitError
 from ray_pubsub.language import words
-from ray_pubsub.language.building.predicates import FLIPPED, SYNONYMS, check_leaves
-from ray_pubsub.language.grammar import DEFAULT_LIMITS, parse_by_grammar
+from ray_pubsub.language.building import calls, predicates
+from ray_pubsub.language.functions.moments import read_interval
+from ray_pubsub.language.grammar import DEFAULT_LIMITS, WITHOUT_LIMITS, parse_by_grammar, parse_term_by_grammar
+from ray_pubsub.language.size import check_size
+from ray_pubsub.language.terms import Attribute, Call, Condition, Term, is_computed
+from ray_pubsub.language.tokens import UnreadableText, cut_tokens
 from ray_pubsub.language.tree import (
     Between,
     BooleanAttribute,
     Comparison,
-    Constant,
     In,
     IsNull,
-    Leaf,
-    Like,
     Not,
     Operand,
-    Regexp,
     Tree,
     conjunction,
     disjunction,
@@ -34,245 +33,320 @@ from ray_pubsub.language.tree import (
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["parse"]
+__all__ = ["parse", "parse_term"]
 
-NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-# As the grammar's lexer cuts. What begins no token is a token too, which no rule expects; a malformed number is one whole, so that
-# nothing is read behind its good part. The text's end is ''.
-TOKEN = re.compile(
-    rf"""\s*( [^\W\d][\w$]*
-           | '[^']*(?:''[^']*)*'
-           | {NUMBER}(?![\w.$]) | [0-9][\w.$]*
-           | [<>=!]=|<>
-           | "(?:[^"]|"")+" | `(?:[^`]|``)+`
-           | \S | \Z )""",
-    re.VERBOSE,
-)
 BEFORE_STRING: dict[str, tuple[Kind, Callable[[str], Any]]] = {
-    "timestamp": (Kind.TIMESTAMP, words.read_moment),
-    "date": (Kind.TIMESTAMP, words.read_date),
-    "double": (Kind.NUMBER, words.read_special),
+    "TIMESTAMP": (Kind.TIMESTAMP, words.read_moment),
+    "DATE": (Kind.TIMESTAMP, words.read_date),
+    "DOUBLE": (Kind.NUMBER, words.read_special),
+    "INTERVAL": (Kind.NUMBER, read_interval),
 }
-"""Words that make something else of the string behind them. Elsewhere they are names like any other."""
 PLAIN = {"TRUE": Operand(Kind.BOOLEAN, True), "FALSE": Operand(Kind.BOOLEAN, False), "NULL": Operand(None, None)}
-END = ""
-WHOLE_NUMBER = re.compile(NUMBER)
+JOIN, SUM, PRODUCT = 1, 2, 3
+BINDING = {"||": JOIN, "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "%": PRODUCT}
+GIVEN_UP = (UnreadableText, words.BadConstant, ExpressionError, RecursionError)
 
 
 def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
     """The tree of an expression; raises an ExpressionError that says what is wrong and where."""
     if isinstance(text, str) and len(text) <= limits.text_length:
         try:
-            return _Parser(text, limits).parse()
-        except (_NotRead, words.BadConstant, ExpressionError, UnicodeEncodeError):
+            return read(text, limits)
+        except GIVEN_UP:
             pass
     return parse_by_grammar(text, limits)
 
 
-class _NotRead(Exception):  # noqa: N818 - never leaves this file
-    """The grammar shall look at it."""
+def parse_term(text: str) -> Term:
+    """The term of a computed attribute's name. It was within limits when it was written."""
+    try:
+        return _Parser(text, WITHOUT_LIMITS).term()
+    except GIVEN_UP:
+        return parse_term_by_grammar(text)
+
+
+def read(text: str, limits: Limits) -> Tree:
+    """The tree, by this parser alone. Whatever it raises means that the grammar is to be asked."""
+    check_size(text, limits)
+    depth, tree = _condition(_Parser(text, limits).expression())
+    if depth > limits.nesting_depth:
+        raise ExpressionLimitError("nesting_depth", limits.nesting_depth, depth)
+    predicates.check_leaves(tree, limits)
+    return tree
 
 
 class _Parser:
-    """One parse. `_next` is the token that is looked at, `_word` what keyword it is, if any."""
+    """One parse. `_kind` is the kind of the token that is looked at. As in the grammar, conditions and values are one thing until something
+    stands beside them: a condition is (depth, node), everything else is a Term."""
 
     def __init__(self, text: str, limits: Limits) -> None:
-        self._tokens = TOKEN.findall(text)
+        self._text = text
         self._limits = limits
-        self._place = -1
-        self._next = self._word = ""
-        self._step()
+        self._kinds, self._texts, self._places = cut_tokens(text)
+        self._at = 0
+        self._kind = self._kinds[0]
 
     def _step(self) -> None:
-        self._place += 1
-        self._next = token = self._tokens[self._place]
-        self._word = words.KEYWORDS.get(token.lower(), "") if token[:1].isalpha() else ""
+        self._at += 1
+        self._kind = self._kinds[self._at]
 
-    def _take(self, token: str) -> None:
-        if self._next != token:
-            raise _NotRead
-        self._step()
+    def _take(self, kind: str) -> None:
+        if self._kind != kind:
+            raise UnreadableText
+        self._at += 1
+        self._kind = self._kinds[self._at]
 
-    def _take_word(self, word: str) -> bool:
-        if self._word != word:
+    def _took(self, kind: str) -> bool:
+        if self._kind != kind:
             return False
         self._step()
         return True
 
-    def parse(self) -> Tree:
-        """`or` of `and` of what may have a `not`; parentheses put the level around them aside."""
-        outer: list[tuple[list[tuple[int, Tree]], list[tuple[int, Tree]], int]] = []
-        alternatives: list[tuple[int, Tree]] = []  # with the depth of each
-        together: list[tuple[int, Tree]] = []
-        count = 0
+    def expression(self) -> Any:
+        """The whole text."""
+        found = self._expression()
+        if self._kind != "END":
+            raise UnreadableText
+        return found
+
+    def term(self) -> Term:
+        """The whole text, which is the name of a computed attribute: a value, or a comparison of two."""
+        found = _term(self._value(JOIN))
+        if self._kind == "OPERATOR":
+            symbol = self._texts[self._at]
+            self._step()
+            found = Call(symbol, (found, _term(self._value(JOIN))))
+        if self._kind != "END":
+            raise UnreadableText
+        return found
+
+    def _expression(self) -> Any:
+        """`or` of `and` of what may have a `not`."""
+        alternatives: list[Any] = []
         while True:
-            negations = 0
-            while self._take_word("NOT"):
-                negations += 1
-            if self._next == "(":
-                if len(outer) >= self._limits.nesting_depth:
-                    raise _NotRead
-                self._step()
-                outer.append((alternatives, together, negations))
-                alternatives, together = [], []
-                continue
-            count += 1
-            depth = 1
-            node: Tree = self._predicate()
+            together: list[Any] = []
             while True:
-                for _ in range(negations):
-                    node = Not(node)
-                together.append((depth + negations, node))
-                if self._take_word("AND"):
+                negations = 0
+                while self._kind == "NOT":
+                    self._step()
+                    negations += 1
+                part = self._predicate()
+                if negations:
+                    depth, node = _condition(part)
+                    for _ in range(negations):
+                        node = Not(node)
+                    part = depth + negations, node
+                together.append(part)
+                if self._kind != "AND":
                     break
-                if self._take_word("OR"):
-                    alternatives.append(_joined(together, conjunction))
-                    together = []
-                    break
-                alternatives.append(_joined(together, conjunction))
-                depth, node = _joined(alternatives, disjunction)
-                if not outer:
-                    if self._next != END or depth > self._limits.nesting_depth or count > self._limits.leaves:
-                        raise _NotRead
-                    return node
-                self._take(")")
-                alternatives, together, negations = outer.pop()
-
-    def _predicate(self) -> Leaf:
-        constant = self._constant()
-        if constant is not None:  # `5 < x`, or a constant where a condition is expected
-            if self._next in SYNONYMS:
-                operator = FLIPPED[SYNONYMS[self._next]]
                 self._step()
-                return Comparison(self._attribute(), operator, constant)
-            if constant.kind not in (None, Kind.BOOLEAN):
-                raise _NotRead
-            return Constant(constant.plain)
-        attribute = self._attribute()
-        if self._next in SYNONYMS:
-            operator = SYNONYMS[self._next]
+            alternatives.append(together[0] if len(together) == 1 else _joined(together, conjunction))
+            if self._kind != "OR":
+                return alternatives[0] if len(alternatives) == 1 else _joined(alternatives, disjunction)
             self._step()
-            return Comparison(attribute, operator, self._needed_constant())
-        if self._take_word("IS"):
-            negated = self._take_word("NOT")
-            self._take_keyword("NULL")
-            return IsNull(attribute, negated)
-        negated = self._take_word("NOT")
-        if self._take_word("IN"):
-            return self._member(attribute, negated)
-        if self._take_word("BETWEEN"):
-            low = self._needed_constant()
-            self._take_keyword("AND")
-            high = self._needed_constant()
-            self._check_kinds([low, high])
-            return Between(attribute, low, high, negated)
-        if self._take_word("LIKE"):
-            return self._checked(Like(attribute, self._string(), self._escape(), negated))
-        if self._take_word("REGEXP"):
-            return self._checked(Regexp(attribute, self._string(), negated))
+
+    def _predicate(self) -> Any:
+        """A value, and what is said about it, if anything. Predicates on plain attributes are made here, as most are of that sort."""
+        left = self._value(JOIN)
+        kind = self._kind
+        if kind == "OPERATOR":
+            symbol = self._texts[self._at]
+            self._step()
+            right = self._value(JOIN)
+            if type(left) is Attribute and type(right) is Operand:
+                return 1, Comparison(left.name, predicates.SYNONYMS[symbol], right)
+            return 1, predicates.comparison(_term(left), symbol, _term(right), self._limits)
+        if kind == "IS":
+            self._step()
+            negated = self._took("NOT")
+            self._take("NULL")
+            if type(left) is Attribute:
+                return 1, IsNull(left.name, negated)
+            return 1, predicates.is_null(_term(left), negated, self._limits)
+        negated = kind == "NOT"
         if negated:
-            raise _NotRead
-        return BooleanAttribute(attribute)
+            self._step()
+            kind = self._kind
+        if kind == "IN":
+            return 1, self._member(left, negated)
+        if kind == "BETWEEN":
+            self._step()
+            low = _term(self._value(JOIN))
+            self._take("AND")
+            high = _term(self._value(JOIN))
+            if type(left) is Attribute and type(low) is type(high) is Operand and low.kind is high.kind:
+                return 1, Between(left.name, low, high, negated)
+            return 1, predicates.between(_term(left), low, high, negated, self._limits)
+        if kind == "LIKE" or kind == "ILIKE":
+            self._step()
+            pattern = self._string()
+            escape = self._string() if self._took("ESCAPE") else None
+            return 1, predicates.like(_term(left), pattern, escape, negated, self._limits, folded=kind == "ILIKE")
+        if kind == "REGEXP":
+            self._step()
+            return 1, predicates.regexp(_term(left), self._string(), negated, self._limits)
+        if negated:
+            raise UnreadableText
+        return left
 
-    def _member(self, attribute: str, negated: bool) -> In:
+    def _member(self, left: Any, negated: bool) -> Tree:
+        self._step()
         self._take("(")
-        members = [self._needed_constant()]
-        while self._next == ",":
-            self._step()
-            members.append(self._needed_constant())
+        members = [_term(self._value(JOIN))]
+        while self._took(","):
+            members.append(_term(self._value(JOIN)))
         self._take(")")
-        self._check_kinds(members)
-        return In(attribute, tuple(members), negated)
+        constants = [each for each in members if isinstance(each, Operand)]
+        kinds = {each.kind for each in constants}
+        if type(left) is Attribute and len(constants) == len(members) and len(kinds) == 1:
+            return In(left.name, tuple(constants), negated)
+        return predicates.member(_term(left), members, negated, self._limits)
 
-    def _check_kinds(self, members: list[Operand]) -> None:
-        if len({each.kind for each in members} - {None}) > 1 or len(members) > self._limits.set_size:
-            raise _NotRead
-
-    def _checked(self, leaf: Like | Regexp) -> Leaf:
-        check_leaves(leaf, self._limits)
-        return leaf
-
-    def _escape(self) -> str | None:
-        if self._next.lower() != "escape" or self._tokens[self._place + 1][:1] != "'":
-            return None
-        self._step()
-        escape: str = self._string().plain
-        if len(escape) > 1:
-            raise _NotRead
-        return escape or None
-
-    def _take_keyword(self, word: str) -> None:
-        if not self._take_word(word):
-            raise _NotRead
-
-    def _attribute(self) -> str:
-        name = self._identifier()
-        while self._next == ".":
+    def _value(self, binding: int) -> Any:
+        """Operands joined by operators that bind at least so tightly."""
+        left = self._primary()
+        while BINDING.get(self._kind, 0) >= binding:
+            symbol = self._kind
             self._step()
-            name += "." + self._identifier()
-        if len(name) > self._limits.word_length:
-            raise _NotRead
-        if not name.isascii():
-            name.encode()  # raises for a lone surrogate
-        return name
+            right = self._value(BINDING[symbol] + 1)
+            left = calls.operation(symbol, [_term(left), _term(right)], self._limits)
+        return left
 
-    def _identifier(self) -> str:
-        token = self._next
-        quote = token[:1]
-        if quote in ('"', "`") and len(token) > 1:
-            token = token[1:-1].replace(quote * 2, quote)
-        elif self._word or not (quote.isalpha() or quote == "_") or self._before_string(token):
-            raise _NotRead
+    def _primary(self) -> Any:
+        kind, text, place = self._kind, self._texts[self._at], self._places[self._at]
+        if kind == "NAME" or kind == "QUOTED":
+            self._step()
+            if kind == "NAME" and self._kind == "(":
+                return calls.called(self._text, place, text, self._arguments(self._expression, ")"), self._limits)
+            return self._attribute(kind, text)
+        if kind == "STRING":
+            self._step()
+            return Operand(Kind.STRING, words.read_string(text), place)
+        if kind == "NUMBER":
+            self._step()
+            return Operand(Kind.NUMBER, words.read_number(text), place)
+        if kind == "-" or kind == "+":
+            return self._signed()
+        if kind == "(":
+            self._step()
+            inside = self._expression()
+            self._take(")")
+            return inside
+        if kind in PLAIN:
+            self._step()
+            return PLAIN[kind]
+        if kind in BEFORE_STRING:
+            known, reader = BEFORE_STRING[kind]
+            self._step()
+            written, place = self._texts[self._at], self._places[self._at]
+            self._step()
+            return Operand(known, reader(written), place)
+        if kind == "[":
+            return calls.listed([_term(each) for each in self._arguments(self._list_member, "]")], self._limits)
+        if kind == "CASE":
+            return self._case()
+        if kind == "EXTRACT":
+            return self._extract()
+        raise UnreadableText
+
+    def _signed(self) -> Any:
+        signs: list[str] = []
+        while self._kind == "-" or self._kind == "+":
+            signs.append(self._kind)
+            self._step()
+        value = self._number(signs) if self._kind == "NUMBER" else _term(self._primary())
+        for sign in reversed(signs):
+            value = calls.signed(sign, value, self._limits)
+        return value
+
+    def _number(self, signs: list[str]) -> Operand:
+        """A number behind signs. The least integer is a number only together with its sign, which is taken off the signs then."""
+        text, place = self._texts[self._at], self._places[self._at]
         self._step()
-        return token
+        try:
+            return Operand(Kind.NUMBER, words.read_number(text), place)
+        except words.BadConstant:
+            return Operand(Kind.NUMBER, words.read_number(text, signs.pop() == "-"))
 
-    def _before_string(self, token: str) -> bool:
-        """Whether the word is one of those that belong to the string behind them."""
-        word = token.lower()
-        return (word in BEFORE_STRING or word == "escape") and self._tokens[self._place + 1][:1] == "'"
+    def _attribute(self, kind: str, text: str) -> Attribute:
+        name = _identifier(kind, text)
+        while self._kind == ".":
+            self._step()
+            kind, text = self._kind, self._texts[self._at]
+            if kind != "NAME" and kind != "QUOTED":
+                raise UnreadableText
+            self._step()
+            name += "." + _identifier(kind, text)
+        if len(name) > self._limits.word_length or is_computed(name) or not (name.isascii() or _is_unicode(name)):
+            raise UnreadableText
+        return Attribute(name)
 
-    def _needed_constant(self) -> Operand:
-        constant = self._constant()
-        if constant is None:
-            raise _NotRead
-        return constant
+    def _arguments(self, read_one: Callable[[], Any], closing: str) -> list[Any]:
+        """What stands in brackets, separated by commas, if anything."""
+        self._step()
+        found: list[Any] = []
+        if self._took(closing):
+            return found
+        found.append(read_one())
+        while self._took(","):
+            found.append(read_one())
+        self._take(closing)
+        return found
+
+    def _list_member(self) -> Any:
+        return self._value(JOIN)
+
+    def _case(self) -> Term:
+        self._step()
+        parts: list[Any] = []
+        while self._took("WHEN"):
+            parts.append(self._expression())
+            self._take("THEN")
+            parts.append(self._expression())
+        if self._took("ELSE"):
+            parts.append(self._expression())
+        self._take("END_OF_CASE")
+        return calls.case(parts, self._limits)
+
+    def _extract(self) -> Term:
+        """`extract(part from value)`; that a name and `from` are there is known."""
+        part = Operand(Kind.STRING, self._texts[self._at + 2].lower())
+        self._at += 3
+        self._step()
+        value = _term(self._value(JOIN))
+        self._take(")")
+        return calls.operation("date_part", [part, value], self._limits)
 
     def _string(self) -> Operand:
-        if self._next[:1] != "'":
-            raise _NotRead
-        return self._needed_constant()
-
-    def _constant(self) -> Operand | None:
-        """The constant that is next; None if it is none."""
-        token = self._next
-        first = token[:1]
-        if first == "'":
-            constant = Operand(Kind.STRING, words.read_string(token))
-        elif first.isdecimal() or (first == "." and len(token) > 1):
-            constant = self._number(token, False)
-        elif first in ("-", "+"):
-            self._step()
-            constant = self._number(self._next, first == "-")
-        elif self._word in PLAIN:
-            constant = PLAIN[self._word]
-        elif token.lower() in BEFORE_STRING and self._before_string(token):
-            kind, read = BEFORE_STRING[token.lower()]
-            self._step()
-            constant = Operand(kind, read(self._next))
-        else:
-            return None
-        self._step()
-        return constant
-
-    def _number(self, token: str, negative: bool) -> Operand:
-        digits = token.isdecimal() and token.isascii()
-        if len(token) > self._limits.word_length or not (digits or WHOLE_NUMBER.fullmatch(token)):
-            raise _NotRead
-        return Operand(Kind.NUMBER, words.read_number(token, negative))
+        text, place = self._texts[self._at], self._places[self._at]
+        self._take("STRING")
+        return Operand(Kind.STRING, words.read_string(text), place)
 
 
-def _joined(parts: list[tuple[int, Tree]], join: Callable[[list[Tree]], Tree]) -> tuple[int, Tree]:
-    """Depth and node of parts under one `and` or `or`; a single one is itself."""
-    if len(parts) == 1:
-        return parts[0]
-    return max(depth for depth, _ in parts) + 1, join([node for _, node in parts])
+def _identifier(kind: str, text: str) -> str:
+    return text if kind == "NAME" else text[1:-1].replace(text[0] * 2, text[0])
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _condition(value: Any) -> tuple[int, Tree]:
+    """A value alone is a condition if it is true or false."""
+    if type(value) is tuple:
+        return value
+    return 1, BooleanAttribute(value.name) if type(value) is Attribute else predicates.bare(value)
+
+
+def _term(value: Any) -> Term:
+    return Condition(value[1]) if type(value) is tuple else value
+
+
+def _joined(parts: list[Any], join: Callable[[list[Tree]], Tree]) -> tuple[int, Tree]:
+    """Depth and node of parts under one `and` or `or`."""
+    conditions = [_condition(part) for part in parts]
+    return max(depth for depth, _ in conditions) + 1, join([node for _, node in conditions])

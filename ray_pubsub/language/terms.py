@@ -26,9 +26,9 @@ __all__ = [
     "attributes_of_leaf",
     "attributes_of_name",
     "attributes_of_term",
-    "depth_of",
     "is_computed",
     "is_flag_term",
+    "measured",
     "needed_by_name",
     "parts_of",
     "term_of",
@@ -87,7 +87,7 @@ def term_of(name: str) -> Term:
     """The term that a predicate's name stands for."""
     if not is_computed(name):
         return Attribute(name)
-    from ray_pubsub.language.grammar import parse_term  # the grammar builds trees, and trees name terms
+    from ray_pubsub.language.parser import parse_term  # the parser builds trees, and trees name terms
 
     return parse_term(name.removeprefix(COMPUTED))
 
@@ -147,9 +147,17 @@ def parts_of(term: Term) -> Iterator[Term]:
             stack.extend(part.arguments)
 
 
-def depth_of(term: Term) -> int:
-    """How deep calls are nested."""
-    return 1 + max(map(depth_of, term.arguments), default=0) if isinstance(term, Call) else 0
+def measured(term: Call) -> tuple[int, int]:
+    """How many parts a term has, and how deep calls are nested in it."""
+    size = depth = 0
+    for argument in term.arguments:
+        if isinstance(argument, Call):
+            parts, levels = measured(argument)
+            size += parts
+            depth = max(depth, levels)
+        else:
+            size += 1
+    return size + 1, depth + 1
 
 
 def _own_attributes(part: Term) -> set[str]:

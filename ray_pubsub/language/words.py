@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import numpy as np
 
@@ -120,6 +121,7 @@ def read_special(text: str) -> float:
     return number
 
 
+@lru_cache(maxsize=4096)
 def write_name(name: str) -> str:
     """The attribute as an identifier, in double quotes where it needs them."""
     if BARE_NAME.fullmatch(name) and not any(part.lower() in KEYWORDS for part in name.split(".")):

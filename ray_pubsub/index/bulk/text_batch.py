@@ -148,7 +148,6 @@ class TextBatch(Sequence[Source]):
             except RayPubSubError as error:
                 self._errors[place] = error
                 continue
-            self._sources[place] = expression
             compiled = compiler.compile(expression)
             repeats = len(compiled.clauses) > 1 and not compiled.conjunctive
             self._flags[place] = (MULTIPLE if repeats else 0) | (RESIDUAL if compiled.residual else 0)

@@ -11,10 +11,11 @@ from ray_pubsub.language import words
 from ray_pubsub.language.building import predicates
 from ray_pubsub.language.building.constants import BrokenConstant, check_readable
 from ray_pubsub.language.building.holding_calls import HOLDING, holding
+from ray_pubsub.language.building.quantified import QUANTIFIERS, check_has_value
 from ray_pubsub.language.building.term_kinds import kind_of
 from ray_pubsub.language.functions.table import FUNCTIONS, SYNONYMS
 from ray_pubsub.language.printer import write_term
-from ray_pubsub.language.terms import Call, Condition, Listed, Term, depth_of, parts_of
+from ray_pubsub.language.terms import Call, Condition, Listed, Term, measured
 from ray_pubsub.language.tree import Operand
 from ray_pubsub.language.truth import value_of_term
 from ray_pubsub.model.values import INT64_MIN, Kind
@@ -24,7 +25,6 @@ __all__ = ["called", "case", "listed", "operation", "signed"]
 
 NULL = Operand(None, None)
 WITHOUT_ARGUMENTS = {"now"}
-QUANTIFIERS = {"any", "all"}
 PATTERNS = {"starts_with": "{}%", "ends_with": "%{}", "contains": "%{}%"}
 """Functions of a text and a constant that `like` says as well, which an index knows how to look up."""
 
@@ -41,6 +41,7 @@ def called(text: str, position: int, name: str, arguments: list[Any], limits: Li
     if function in QUANTIFIERS:
         if len(terms) != 1:
             raise ExpressionTypeError(f"{name}(…)", f"{name} takes one list, not {counted(len(terms), 'argument')}")
+        check_has_value(terms[0])
         return Call(function, tuple(terms))
     if function in PATTERNS and len(terms) == 2 and isinstance(terms[1], Operand) and terms[1].kind is Kind.STRING:
         _check_parts(function, terms)
@@ -70,20 +71,25 @@ def operation(function: str, arguments: list[Term], limits: Limits) -> Term:
     """A function or operator of the table, checked; a constant if all it is applied to is constant."""
     _check_parts(function, arguments)
     known = FUNCTIONS[function]
-    shown = f"{function}({', '.join(map(write_term, arguments))})"
     if len(arguments) < known.least or (known.most is not None and len(arguments) > known.most):
         wanted = str(known.least) if known.least == known.most else f"{known.least} to {known.most or 'any number of'}"
-        raise ExpressionTypeError(shown, f"{function} takes {wanted} arguments, not {len(arguments)}")
+        raise ExpressionTypeError(
+            _shown(function, arguments), f"{function} takes {wanted} arguments, not {len(arguments)}"
+        )
     for place, argument in enumerate(arguments):
         kind = kind_of(argument)
         if kind is not None and kind not in known.takes_at(place):
             takes = " or ".join(f"a {each}" for each in sorted(known.takes_at(place)))
-            raise ExpressionTypeError(shown, f"{function} takes {takes}, not a {kind}")
+            raise ExpressionTypeError(_shown(function, arguments), f"{function} takes {takes}, not a {kind}")
     return _limited(Call(function, tuple(arguments)), limits)
 
 
+def _shown(function: str, arguments: list[Term]) -> str:
+    return f"{function}({', '.join(map(write_term, arguments))})"
+
+
 def _limited(term: Call, limits: Limits) -> Term:
-    size, depth = sum(1 for _ in parts_of(term)), depth_of(term)
+    size, depth = measured(term)
     for argument in term.arguments:
         if isinstance(argument, Condition):
             predicates.check_leaves(argument.tree, limits)
@@ -100,8 +106,7 @@ def _limited(term: Call, limits: Limits) -> Term:
 def _check_parts(function: str, arguments: list[Term]) -> None:
     for argument in arguments:
         check_readable(argument, f"{function}(…)")
-        if isinstance(argument, Call) and argument.function in QUANTIFIERS:
-            raise ExpressionTypeError(write_term(argument), f"{argument.function}(…) stands only beside a comparison")
+        check_has_value(argument)
 
 
 def signed(sign: str, value: Term, limits: Limits) -> Term:

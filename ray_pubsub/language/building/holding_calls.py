@@ -7,6 +7,7 @@ from typing import Any
 from ray_pubsub.errors import ExpressionLimitError, ExpressionTypeError
 from ray_pubsub.language.building import predicates
 from ray_pubsub.language.building.constants import check_readable
+from ray_pubsub.language.building.quantified import check_has_value
 from ray_pubsub.language.building.term_kinds import kind_of
 from ray_pubsub.language.printer import computed_name, write_term
 from ray_pubsub.language.terms import Condition, Listed, Term
@@ -34,6 +35,7 @@ def holding(function: str, arguments: list[Any], limits: Limits) -> tuple[int, H
     shown = f"{function}({', '.join(map(write_term, terms))})"
     for term in terms:
         check_readable(term, shown)
+        check_has_value(term)
     if function in PLACES:
         return 1, _in_shape(function, terms, shown)
     if function == "ip_in":

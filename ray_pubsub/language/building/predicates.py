@@ -12,7 +12,7 @@ from typing import Any
 from ray_pubsub.errors import ExpressionLimitError, ExpressionTypeError
 from ray_pubsub.language import words
 from ray_pubsub.language.building.constants import BrokenConstant
-from ray_pubsub.language.building.quantified import quantified
+from ray_pubsub.language.building.quantified import QUANTIFIERS, check_has_value, quantified
 from ray_pubsub.language.building.term_kinds import kind_of
 from ray_pubsub.language.functions.folding import simple_lower
 from ray_pubsub.language.functions.networks import read_network
@@ -76,9 +76,7 @@ Subject = Term
 def comparison(left: Subject, symbol: str, right: Subject, limits: Limits) -> Tree:
     """`left symbol right`. One side is a constant, or both are terms: then whether it holds is a term of its own, true or false."""
     operator = SYNONYMS[symbol]
-    quantifier = next(
-        (side for side in (left, right) if isinstance(side, Call) and side.function in ("any", "all")), None
-    )
+    quantifier = next((side for side in (left, right) if isinstance(side, Call) and side.function in QUANTIFIERS), None)
     if quantifier is not None:
         if quantifier is left:
             left, operator, right = right, FLIPPED[operator], left
@@ -150,6 +148,7 @@ def like(
         raise ExpressionTypeError(f"escape '{escape.plain}'", "the escape of a like pattern is one character")
     character = escape.plain or None if escape else None
     if folded:
+        check_has_value(subject)
         subject, pattern = _folded(subject), changed(pattern, simple_lower)
         character = character and simple_lower(character)
     return _checked(subject, lambda name: Like(name, pattern, character, negated), limits)
@@ -187,6 +186,7 @@ def bare(subject: Subject) -> Tree:
             constant = words.write_operand(subject.kind, subject.plain)
             raise ExpressionTypeError(constant, f"a {subject.kind} stands where a condition is expected")
         return Constant(subject.plain)
+    check_has_value(subject)
     kind = kind_of(subject)
     if kind not in (None, Kind.BOOLEAN):
         raise ExpressionTypeError(write_term(subject), f"a {kind} stands where a condition is expected")
@@ -198,14 +198,17 @@ def check_leaves(tree: Tree, limits: Limits) -> None:
     count = 0
     for leaf in all_leaves(tree):
         count += 1
-        if isinstance(leaf, Holds) and len(leaf.constants) > limits.set_size:
-            raise ExpressionLimitError("set_size", limits.set_size, len(leaf.constants))
-        if isinstance(leaf, In) and len(leaf.members) > limits.set_size:
-            raise ExpressionLimitError("set_size", limits.set_size, len(leaf.members))
+        if isinstance(leaf, Comparison):
+            continue
         if isinstance(leaf, Like | Regexp):
             check_pattern(leaf, limits)
-        elif isinstance(leaf, Holds) and leaf.function in CHECKED:
-            check_constants(leaf)
+        elif isinstance(leaf, In) and len(leaf.members) > limits.set_size:
+            raise ExpressionLimitError("set_size", limits.set_size, len(leaf.members))
+        elif isinstance(leaf, Holds):
+            if len(leaf.constants) > limits.set_size:
+                raise ExpressionLimitError("set_size", limits.set_size, len(leaf.constants))
+            if leaf.function in CHECKED:
+                check_constants(leaf)
     if count > limits.leaves:
         raise ExpressionLimitError("leaves", limits.leaves, count)
 
@@ -278,6 +281,7 @@ def check_pattern(leaf: Like | Regexp, limits: Limits) -> None:
 
 def _checked(subject: Subject, build: Callable[[str], Leaf], limits: Limits) -> Leaf:
     """The predicate on an attribute or a term; on a constant, its truth, found by evaluating it on an event of that constant."""
+    check_has_value(subject)
     leaf = build("" if isinstance(subject, Operand) else computed_name(subject))
     for operand in (subject, *operands(leaf)):
         if isinstance(operand, Operand) and isinstance(operand.plain, BrokenConstant):

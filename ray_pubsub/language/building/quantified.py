@@ -11,7 +11,15 @@ from ray_pubsub.language.tree import Holds, Operand, Tree
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["quantified"]
+__all__ = ["QUANTIFIERS", "check_has_value", "quantified"]
+
+QUANTIFIERS = {"any", "all"}
+
+
+def check_has_value(term: Term) -> None:
+    """Raises ExpressionTypeError for `any(…)` and `all(…)`, which mean something only beside a comparison."""
+    if isinstance(term, Call) and term.function in QUANTIFIERS:
+        raise ExpressionTypeError(write_term(term), f"{term.function}(…) stands only beside a comparison")
 
 
 def quantified(left: Term, operator: str, quantifier: Call, limits: Limits) -> Tree:

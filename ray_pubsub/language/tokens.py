@@ -1,0 +1,97 @@
+"""The tokens of an expression, cut by one regular expression exactly where the grammar's lexer cuts.
+
+Some words are keywords only in certain places (`date` before a string, `end` inside a `case`); grammar.lark says so by looking ahead. Here
+it is decided by looking back, when the token that makes the difference is reached.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ray_pubsub.language import words
+
+__all__ = ["Tokens", "UnreadableText", "cut_tokens"]
+
+NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.$])"
+# The most frequent first. What begins no token is UNKNOWN, and so is a malformed number.
+TOKEN = re.compile(
+    rf"""\s*(?: (?P<NAME>[^\W\d][\w$]*)
+              | (?P<STRING>'[^']*(?:''[^']*)*')
+              | (?P<NUMBER>{NUMBER})
+              | (?P<OPERATOR>[<>=!]=|<>|[<>=])
+              | (?P<SYMBOL>[(),.+*%\[\]]|-(?!-)|/(?!\*)|\|\|)
+              | (?P<QUOTED>"(?:[^"]|"")+"|`(?:[^`]|``)+`)
+              | (?P<END>\Z)
+              | (?P<UNKNOWN>\S) )""",
+    re.VERBOSE,
+)
+BEFORE_STRING = {
+    "timestamp": "TIMESTAMP",
+    "date": "DATE",
+    "double": "DOUBLE",
+    "interval": "INTERVAL",
+    "escape": "ESCAPE",
+    "ilike": "ILIKE",
+}
+"""Words that make something else of the string behind them. Elsewhere they are names like any other."""
+INSIDE_CASE = {"when": "WHEN", "then": "THEN", "else": "ELSE", "end": "END_OF_CASE"}
+CONTEXTUAL = {*INSIDE_CASE, "from"}
+
+
+class UnreadableText(Exception):  # noqa: N818 - never reaches a user
+    """The fast parser does not read this text; the grammar is asked."""
+
+
+class Tokens(NamedTuple):
+    """In columns. The kind of a keyword is the keyword, that of a symbol the symbol; the last token is END."""
+
+    kinds: list[str]
+    texts: list[str]
+    places: list[int]
+
+
+def cut_tokens(text: str) -> Tokens:
+    """The tokens of a text. Raises UnreadableText."""
+    kinds: list[str] = []
+    texts: list[str] = []
+    places: list[int] = []
+    keywords = words.KEYWORDS
+    cases = 0
+    for found in TOKEN.finditer(text):
+        kind: str = found.lastgroup  # type: ignore[assignment]
+        token = found[kind]
+        if kind == "NAME":
+            word = token.lower()
+            kind = keywords.get(word, "NAME")
+            if word in CONTEXTUAL:
+                if word == "from":
+                    kind = _from(kinds, texts)
+                else:
+                    if word == "when" and kinds and kinds[-1] == "NAME" and texts[-1].lower() == "case":
+                        kinds[-1] = "CASE"
+                        cases += 1
+                    if cases:
+                        kind = INSIDE_CASE[word]
+                        cases -= word == "end"
+        elif kind == "STRING":
+            if kinds and kinds[-1] == "NAME":
+                kinds[-1] = BEFORE_STRING.get(texts[-1].lower(), "NAME")
+        elif kind == "SYMBOL":
+            kind = token
+        elif kind == "UNKNOWN":
+            raise UnreadableText
+        kinds.append(kind)
+        texts.append(token)
+        places.append(found.end() - len(token))
+    return Tokens(kinds, texts, places)
+
+
+def _from(kinds: list[str], texts: list[str]) -> str:
+    """What a `from` is: a keyword in `extract(part from …)`, else a name."""
+    if kinds[-3:] != ["NAME", "(", "NAME"] or texts[-3].lower() != "extract":
+        return "NAME"
+    if "$" in texts[-1] or texts[-1].lower() == "from":  # which the grammar's look ahead does not admit
+        return "NAME"
+    kinds[-3] = "EXTRACT"
+    return "FROM"
