@@ -10,8 +10,8 @@ import re2
 from ray_pubsub.language.words import BadConstant
 
 __all__ = [
-    "ANY_CHARACTER", "ANY_STRING", "LikeShape", "compile_regexp", "like_pieces", "like_regexp", "like_shape", "like_to_regexp",
-    "prefix_successor",
+    "ANY_CHARACTER", "ANY_STRING", "LikeShape", "compile_regexp", "like_holds", "like_pieces", "like_regexp", "like_shape",
+    "like_to_regexp", "prefix_successor",
 ]  # fmt: skip
 
 ANY_CHARACTER, ANY_STRING = 1, 2  # how `_` and `%` stand in like_pieces, beside literal text
@@ -33,7 +33,7 @@ def compile_regexp(pattern: str) -> Any:
         raise BadConstant(f"the regular expression '{pattern}' is not valid RE2 syntax: {reason}") from None
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=65_536)
 def like_pieces(pattern: str, escape: str | None) -> tuple[str | int, ...]:
     """`a_b%` → ('a', ANY_CHARACTER, 'b', ANY_STRING), with escapes resolved and neighbouring text joined."""
     pieces: list[str | int] = []
@@ -52,6 +52,23 @@ def like_pieces(pattern: str, escape: str | None) -> tuple[str | int, ...]:
         elif piece != ANY_STRING or not pieces or pieces[-1] != ANY_STRING:
             pieces.append(piece)
     return tuple(pieces)
+
+
+def like_holds(pattern: str, escape: str | None, text: str) -> bool:
+    """Whether a text matches a `like` pattern. Most patterns need no regular expression, which takes 20 µs to compile."""
+    match like_pieces(pattern, escape):
+        case ():
+            return not text
+        case (str(whole),):
+            return text == whole
+        case (str(prefix), int(wild)) if wild == ANY_STRING:
+            return text.startswith(prefix)
+        case (int(wild), str(suffix)) if wild == ANY_STRING:
+            return text.endswith(suffix)
+        case (int(wild), str(part), int(other)) if wild == other == ANY_STRING:
+            return part in text
+        case _:
+            return like_to_regexp(pattern, escape).search(text) is not None
 
 
 def like_to_regexp(pattern: str, escape: str | None) -> Any:

@@ -7,12 +7,12 @@ unknown; a subscription matches exactly when its expression is True. Written to 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeGuard
 
 from ray_pubsub.language.functions.holding import holds
 from ray_pubsub.language.functions.table import call
-from ray_pubsub.language.patterns import compile_regexp, like_to_regexp
+from ray_pubsub.language.patterns import compile_regexp, like_holds
 from ray_pubsub.language.terms import NOW, Attribute, Call, Condition, Listed, Term, is_computed, term_of
 from ray_pubsub.language.tree import (
     And,
@@ -51,11 +51,9 @@ def truth(tree: Tree, event: Event) -> bool | None:
     """Whether the expression is true, false or unknown (None) for the event."""
     match tree:
         case And(children):
-            answers = [truth(child, event) for child in children]
-            return False if False in answers else (None if None in answers else True)
+            return _all(truth(child, event) for child in children)
         case Or(children):
-            answers = [truth(child, event) for child in children]
-            return True if True in answers else (None if None in answers else False)
+            return _not(_all(_not(truth(child, event)) for child in children))
         case Not(child):
             return _not(truth(child, event))
         case Comparison(attribute, symbol, operand):
@@ -69,10 +67,12 @@ def truth(tree: Tree, event: Event) -> bool | None:
             found = _any_equal(value, members)
             return _not(found) if negated else found
         case Like(attribute, pattern, escape, negated):
-            found = _search(value_of(attribute, event), like_to_regexp(pattern.plain, escape))
+            value = value_of(attribute, event)
+            found = like_holds(pattern.plain, escape, value.plain) if _is_string(value) else None
             return _not(found) if negated else found
         case Regexp(attribute, pattern, negated):
-            found = _search(value_of(attribute, event), compile_regexp(pattern.plain))
+            value = value_of(attribute, event)
+            found = compile_regexp(pattern.plain).search(value.plain) is not None if _is_string(value) else None
             return _not(found) if negated else found
         case IsNull(attribute, negated):
             return (value_of(attribute, event) is None) != negated
@@ -118,10 +118,18 @@ def _any_equal(value: Value | None, members: tuple[Operand, ...]) -> bool | None
     return True if True in answers else (None if None in answers else False)
 
 
-def _search(value: Value | None, program: Any) -> bool | None:
-    if value is None or value.kind is not Kind.STRING:
-        return None
-    return program.search(value.plain) is not None
+def _is_string(value: Value | None) -> TypeGuard[Value]:
+    return value is not None and value.kind is Kind.STRING
+
+
+def _all(answers: Iterable[bool | None]) -> bool | None:
+    """False if one is, else unknown if one is. What comes behind a False is not asked."""
+    unknown = False
+    for answer in answers:
+        if answer is False:
+            return False
+        unknown = unknown or answer is None
+    return None if unknown else True
 
 
 def _and(left: bool | None, right: bool | None) -> bool | None:
