@@ -150,7 +150,7 @@ def move_table(table: ClauseTable, owner: NDArray[np.int64], old: Vocabulary, ne
         tests["low_whole"][chosen] = which.reshape(-1)
     moved = np.zeros(len(old.strings), dtype=np.int64)
     named = np.flatnonzero(np.bincount(np.concatenate([uses, opaque.strings()])))
-    moved[named] = new.strings.numbers(map(old.strings.texts.__getitem__, named.tolist()))
+    moved[named] = new.strings.numbers_of_distinct(list(map(old.strings.texts.__getitem__, named.tolist())))
     tests["low_whole"][texts] = tests["high_whole"][texts] = moved[uses]
     owners = owner[table.owners[: table.count]]
     return ClauseTable(

@@ -69,7 +69,7 @@ class ParsedTexts:
     def _number_strings(self) -> None:
         places = np.flatnonzero(self.operands["kind"] == layout.STRING)
         which, strings = self._distinct(self.operands["start"][places], self.operands["stop"][places])
-        self.operands["whole"][places] = np.array(self.vocabulary.strings.numbers(strings), np.int64)[which]
+        self.operands["whole"][places] = np.array(self.vocabulary.strings.numbers_of_distinct(strings), np.int64)[which]
         self.operands["rest"][places] = 0.0
 
     def _distinct(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[str]]:
