@@ -71,8 +71,8 @@ def test_it_finds_what_the_scan_does(seed: int, others: float, monkeypatch: pyte
     turns = random.Random(seed)
     index, oracle = with_small_tails(), MatchIndex("scan")
     following = 0
-    for step in range(24):
-        count = 2000 if step == 0 else turns.choice([1, 5, 40, 90])
+    for step in range(18):
+        count = 800 if step == 0 else turns.choice([1, 5, 40, 90])
         ids = list(range(following, following + count))
         following += count
         texts = [other_text(turns) if turns.random() < others else dense_text(turns) for _ in ids]

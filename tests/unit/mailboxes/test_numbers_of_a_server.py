@@ -78,10 +78,8 @@ def test_many_failures_are_logged_seldom() -> None:
 
 
 def test_the_memory_of_this_process_is_some_megabytes() -> None:
-    before = process_bytes()
-    held = np.ones(2**25, np.uint8)
-    assert 2**20 < before < process_bytes()
-    assert len(held) == 2**25
+    held = np.ones(2**25, np.uint8)  # just written: what was there before may have been reclaimed meanwhile
+    assert process_bytes() > len(held)
 
 
 def test_the_sums_over_mailboxes_are_those_of_each() -> None:
