@@ -27,7 +27,7 @@ from ray_pubsub.model.event_batch import split_number
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["Compiler"]
+__all__ = ["Compiled", "Compiler"]
 
 Literal = tuple[Leaf, bool]
 """A predicate and whether it is negated."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ray_pubsub.language.terms import Term, attributes_of_term, is_computed, is_flag_term, term_of
+from ray_pubsub.language.terms import Term, attributes_of_term, flag_subjects, is_computed, term_of
 from ray_pubsub.model.attribute_tree import AttributeTree
 
 __all__ = ["AttributeNames", "Names", "Vocabulary"]
@@ -71,6 +71,8 @@ class AttributeNames(Names):
         """Those of them that are flags (language/lowering.py); only grows."""
         self.terms: dict[int, Term] = {}
         """What they stand for, until columns/computed/evaluator.py takes it over."""
+        self._flagged: set[tuple[str, ...]] = set()
+        """What flags are on, as far as `tree` has it."""
 
     def numbers(self, texts: Iterable[str]) -> list[int]:
         return [self.number(text) for text in texts]
@@ -84,11 +86,14 @@ class AttributeNames(Names):
             self.tree.add(text)
             return super().number(text)
         term = term_of(text) if term is None else term
-        for name in sorted(attributes_of_term(term)):
-            self.tree.add(name)
+        flagged = flag_subjects(term)
+        if flagged is None or flagged not in self._flagged:  # many flags are on the same attributes
+            for name in sorted(attributes_of_term(term)):
+                self.tree.add(name)
         number = super().number(text)
         self.terms[number] = term
-        if is_flag_term(term):
+        if flagged is not None:
+            self._flagged.add(flagged)
             self.flags.append(number)
         self.computed.append(number)
         return number

@@ -9,6 +9,8 @@ The order comparisons of `any` and `all` need no flags: some element lies above 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ray_pubsub.language.functions.networks import read_network
 from ray_pubsub.language.printer import computed_name, write
 from ray_pubsub.language.terms import COMPUTED, Call, term_of
@@ -119,9 +121,7 @@ def _in_box(leaf: Holds, negated: bool) -> Tree:
 
 def _in_networks(leaf: Holds, name: str, negated: bool) -> Tree:
     """Intervals of addresses. An address has either a number of IPv4 or the two halves of IPv6, so `not` is asked of each apart."""
-    names = {
-        function: computed_name(Call(function, (term_of(name),))) for function in ("ip4", "ip6_upper", "ip6_lower")
-    }
+    names = {function: _called(function, name) for function in ("ip4", "ip6_upper", "ip6_lower")}
     inside: dict[str, list[Tree]] = {"ip4": [], "ip6": []}
     for constant in leaf.constants:
         network = read_network(constant.plain)
@@ -139,6 +139,12 @@ def _in_networks(leaf: Holds, name: str, negated: bool) -> Tree:
     return disjunction(outside)
 
 
+@lru_cache(maxsize=4096)
+def _called(function: str, name: str) -> str:
+    """The computed attribute that is a function of another one."""
+    return computed_name(Call(function, (term_of(name),)))
+
+
 def single_test(leaf: Holds) -> tuple[str, Kind, int, int] | None:
     """If the function is one interval on one computed attribute: its name, kind and bounds."""
     if is_flag(leaf):
@@ -146,7 +152,7 @@ def single_test(leaf: Holds) -> tuple[str, Kind, int, int] | None:
     if leaf.function == "ip_in" and len(leaf.constants) == 1:
         network = read_network(leaf.constants[0].plain)
         if network.upper is None:
-            name = computed_name(Call(network.function, (term_of(leaf.attributes[0]),)))
+            name = _called(network.function, leaf.attributes[0])
             return name, Kind.NUMBER, network.first, network.last
     return None
 

@@ -131,11 +131,17 @@ class ShapeCache:
 
     def parse(self, text: str) -> Expression:
         """The parsed expression; raises an ExpressionError."""
+        self._check(text)
+        return self._parse(text, self._cutter(text) if self._cutter is not None else NOT_CUT)
+
+    def _check(self, text: str) -> None:
         if not isinstance(text, str) or len(text) > self._limits.text_length:
             parse(text, self._limits)  # raises
         if len(text) > self._limits.word_length:
             check_size(text, self._limits)  # a long constant in a known shape would pass unseen
-        skeleton, integers = self._cutter(text) if self._cutter is not None else (None, ())
+
+    def _parse(self, text: str, cut: Cut) -> Expression:
+        skeleton, integers = cut
         if skeleton is not None:
             shape = self._numeric.get(skeleton)
             if shape is not None:
@@ -155,7 +161,7 @@ class ShapeCache:
                     return Expression(text, shape, shape.signed(integers))
                 values = tuple([read(constant) for read, constant in zip(shape.readers, constants, strict=True)])
                 for leaf in shape.patterns:
-                    check_leaf(_fill(leaf, values), self._limits)
+                    check_leaf(fill_leaf(leaf, values), self._limits)
                 return Expression(text, shape, values)
             except (words.BadConstant, ExpressionError):
                 pass  # the full parse below names the predicate
@@ -186,13 +192,14 @@ class ShapeCache:
             if self._cutter is not None and set(map(type, part)) == {str} and sum(map(len, part)) <= LONGEST_TOGETHER:
                 cuts = self._cutter.many(part)
             longest = min(self._limits.text_length, self._limits.word_length)
-            for text, (skeleton, integers) in zip(part, cuts or [NOT_CUT] * len(part), strict=True):
-                shape = self._numeric.get(skeleton) if skeleton is not None else None
+            for text, cut in zip(part, cuts or [NOT_CUT] * len(part), strict=True):
+                shape = self._numeric.get(cut[0]) if cut[0] is not None else None
                 if shape is not None and len(text) <= longest:
-                    found.append(Expression(text, shape, shape.signed(integers)))
+                    found.append(Expression(text, shape, shape.signed(cut[1])))
                     continue
                 try:
-                    found.append(self.parse(text))
+                    self._check(text)
+                    found.append(self._parse(text, cut) if cuts else self.parse(text))
                 except RayPubSubError as error:
                     found.append(error)
         return found
@@ -346,6 +353,6 @@ def _map_leaf(leaf: Leaf, placed: Callable[[Operand], Operand]) -> Leaf:
             return Regexp(leaf.attribute, placed(leaf.pattern), leaf.negated)
         case Holds():
             condition = None if leaf.condition is None else _map_operands(leaf.condition, placed)
-            return replace(leaf, constants=tuple(map(placed, leaf.constants)), condition=condition)
+            return Holds(leaf.function, leaf.attributes, tuple(map(placed, leaf.constants)), condition)
         case _:
             return leaf

@@ -26,6 +26,7 @@ __all__ = [
     "attributes_of_leaf",
     "attributes_of_name",
     "attributes_of_term",
+    "flag_subjects",
     "is_computed",
     "is_flag_term",
     "measured",
@@ -80,6 +81,11 @@ def is_computed(name: str) -> bool:
 def is_flag_term(term: Term) -> bool:
     """Whether the term is a flag: true of an event or absent from it (language/lowering.py)."""
     return isinstance(term, Condition) and isinstance(term.tree, Holds)
+
+
+def flag_subjects(term: Term) -> tuple[str, ...] | None:
+    """What a flag is on; None if the term is none."""
+    return term.tree.attributes if isinstance(term, Condition) and isinstance(term.tree, Holds) else None
 
 
 @lru_cache(maxsize=65_536)

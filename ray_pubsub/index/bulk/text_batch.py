@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.columns.clause_compiler import Compiler
+from ray_pubsub.columns.clause_compiler import Compiled, Compiler
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.decoding import move_table
 from ray_pubsub.columns.texts.text_compiler import compile_texts, kernels_are_loaded
@@ -18,7 +18,7 @@ from ray_pubsub.engines.contract import Source
 from ray_pubsub.errors import RayPubSubError, Rejection
 from ray_pubsub.index.storage.saved_texts import SavedText
 from ray_pubsub.kernels.index.hits import MULTIPLE, RESIDUAL
-from ray_pubsub.language.shapes import ShapeCache
+from ray_pubsub.language.shapes import Expression, ShapeCache
 from ray_pubsub.language.terms import attributes_of
 from ray_pubsub.model.arguments import are_ids, check_id
 from ray_pubsub.settings import Limits
@@ -32,6 +32,9 @@ LONG_TEXT = 4000
 
 LONG_TEXTS = 50_000
 """Characters of some texts that are compiled by kernels however few they are."""
+
+AT_ONCE = 1024
+"""Texts that are parsed together, and then compiled, where the kernels do not read them."""
 
 
 def are_worth_compiling(texts: Sequence[str]) -> bool:
@@ -55,7 +58,8 @@ class TextBatch(Sequence[Source]):
         self._flags = np.where(compiled.repeated, MULTIPLE, 0).astype(np.uint8)
         self._flags[compiled.weakened] |= RESIDUAL
         self._errors: dict[int, RayPubSubError] = {}
-        self._sources: list[Source] = [SavedText(text, shapes.parse) for text in texts]
+        parse = shapes.parse  # one bound method for all
+        self._sources: list[Source] = [SavedText(text, parse) for text in texts]
         self._slots = np.arange(len(texts))
         """Text → slot, -1 for one that is not added."""
         if len(compiled.left):
@@ -142,18 +146,22 @@ class TextBatch(Sequence[Source]):
         """What the kernels did not read is compiled one by one."""
         compiler = Compiler(self._vocabulary, limits)
         compiler.resume_table(self._table)
-        for place in left.tolist():
-            try:
-                expression = shapes.parse(texts[place])
-            except RayPubSubError as error:
-                self._errors[place] = error
-                continue
-            compiled = compiler.compile(expression)
-            repeats = len(compiled.clauses) > 1 and not compiled.conjunctive
-            self._flags[place] = (MULTIPLE if repeats else 0) | (RESIDUAL if compiled.residual else 0)
-            for records in compiled.clauses:
-                self._table.append(place, records)
-            if compiled.residual:
-                self._vocabulary.attributes.numbers(sorted(attributes_of(expression.tree)))
+        places = left.tolist()
+        for start in range(0, len(places), AT_ONCE):  # not all at once: trees take memory
+            some = places[start : start + AT_ONCE]
+            parsed = shapes.parse_many([texts[place] for place in some])
+            for place, expression in zip(some, parsed, strict=True):
+                if isinstance(expression, RayPubSubError):
+                    self._errors[place] = expression
+                else:
+                    self._append(place, expression, compiler.compile(expression))
         # In the order of their slots again.
         self._table = self._table.take(np.argsort(self._table.owners[: self._table.count], kind="stable"))
+
+    def _append(self, place: int, expression: Expression, compiled: Compiled) -> None:
+        repeats = len(compiled.clauses) > 1 and not compiled.conjunctive
+        self._flags[place] = (MULTIPLE if repeats else 0) | (RESIDUAL if compiled.residual else 0)
+        for records in compiled.clauses:
+            self._table.append(place, records)
+        if compiled.residual:
+            self._vocabulary.attributes.numbers(sorted(attributes_of(expression.tree)))
