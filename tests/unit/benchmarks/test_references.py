@@ -41,7 +41,7 @@ def test_cases_of_the_contract_suite(engine: str) -> None:
 
 
 WORKLOADS = {
-    "dexin": lambda: generate_ranges(dexin(subscriptions=1500, attributes=4, events=12)),
+    "dexin": lambda: generate_ranges(dexin(subscriptions=1500, attributes=4, cardinality=800, events=12)),
     "rein": lambda: generate_ranges(rein(subscriptions=1500, attributes=6, constrained=2, cardinality=500, events=40)),
     "sparse": lambda: generate_sparse(SparseTests(1500, dimensions=30, event_size=12, largest=4, values=20, events=40)),
 }
