@@ -52,7 +52,7 @@ def test_a_folder_that_others_can_write_is_not_used(
     folder.mkdir(parents=True)
     folder.chmod(mode)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(kernel_cache.config, "CACHE_DIR", "")
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", "")
     kernel_cache._base_folder.cache_clear()
     found = kernel_cache._base_folder()
     kernel_cache._base_folder.cache_clear()
