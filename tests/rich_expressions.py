@@ -69,7 +69,7 @@ def rich_texts(*, exact: bool = False) -> SearchStrategy[str]:
         _list_predicates(numbers, strings, exact),
         st.sampled_from(["n1 > 1", "s1 = 'ab'", "b1", "t1 < t2", "(n1 > 1) = b1", "l1 is null", "l2 is not null"]),
         _time_predicates(),
-        *([] if exact else [_on_elements(), _networks_and_places()]),
+        *([] if exact else [_on_elements(), _networks_and_places(), _with_now()]),
     )
     return st.recursive(
         predicates,
@@ -120,6 +120,11 @@ def _time_predicates() -> SearchStrategy[str]:
     )
 
 
+def _with_now() -> SearchStrategy[str]:
+    """Where an answer depends on the moment: all moments of the events are long past."""
+    return st.sampled_from(["t1 < now()", "if(t1 < now(), n1, n2) > 1", "(now() < t2) = b1", "exists(o1, t < now())"])
+
+
 def _networks_and_places() -> SearchStrategy[str]:
     network = st.sampled_from(["10.0.0.0/8", "10.0.0.0/31", "0.0.0.0/0", "2001:db8::/32", "::1/128"])
     place = st.sampled_from(["52.52, 13.405", "0, 0", "-90, 180", "52.4, 13.06"])
@@ -150,6 +155,7 @@ def _on_elements() -> SearchStrategy[str]:
                 "list_contains(l, 2)",
                 "exists(o, n = 1)",
                 "n + m > 2",
+                "if(t < now(), n, m) > 1",
             ]
         ),
         lambda inner: st.one_of(
@@ -188,7 +194,15 @@ def rich_events() -> SearchStrategy[dict[str, Any]]:
     element = st.one_of(numbers, strings, st.sampled_from([None, True]))
     objects = st.recursive(
         st.sampled_from(
-            [None, {}, {"n": 1}, {"n": 1, "m": 2, "s": "ab"}, {"n": 2, "s": "AB", "l": [1, 2]}, {"s": None}, 7]
+            [
+                None,
+                {},
+                {"n": 1},
+                {"n": 1, "m": 2, "s": "ab"},
+                {"n": 2, "s": "AB", "l": [1, 2]},
+                {"n": 2, "t": MOMENTS[1]},
+                7,
+            ]
         ),
         lambda inner: st.lists(inner, max_size=2).map(lambda elements: {"n": 3, "o": elements}),
         max_leaves=3,

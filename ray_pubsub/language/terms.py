@@ -30,9 +30,11 @@ __all__ = [
     "is_computed",
     "is_flag_term",
     "measured",
+    "name_uses_now",
     "needed_by_name",
     "parts_of",
     "term_of",
+    "uses_now",
 ]
 
 COMPUTED = "\0"
@@ -141,6 +143,32 @@ def attributes_of_leaf(leaf: Tree) -> frozenset[str]:
 def attributes_of(tree: Tree) -> set[str]:
     """The attributes of an event that an expression depends on."""
     return {name for leaf in leaves(tree) for name in attributes_of_leaf(leaf)}
+
+
+@lru_cache(maxsize=65_536)
+def name_uses_now(name: str) -> bool:
+    """Whether what a predicate on this name tests depends on the moment."""
+    if not is_computed(name):
+        return False
+    for part in parts_of(term_of(name)):
+        if isinstance(part, Call) and part.function == "now":
+            return True
+        if isinstance(part, Attribute) and name_uses_now(part.name):
+            return True
+        if isinstance(part, Condition) and uses_now(part.tree):
+            return True
+    return False
+
+
+def uses_now(tree: Tree) -> bool:
+    """Whether an expression depends on the moment, be it in a condition on elements."""
+    for leaf in leaves(tree):
+        if isinstance(leaf, Holds):
+            if any(map(name_uses_now, leaf.attributes)) or (leaf.condition is not None and uses_now(leaf.condition)):
+                return True
+        elif not isinstance(leaf, Constant) and name_uses_now(leaf.attribute):
+            return True
+    return False
 
 
 def parts_of(term: Term) -> Iterator[Term]:

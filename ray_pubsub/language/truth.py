@@ -79,7 +79,7 @@ def truth(tree: Tree, event: Event) -> bool | None:
         case BooleanAttribute(attribute):
             return _compare(value_of(attribute, event), "=", Operand(Kind.BOOLEAN, True))
         case Holds():
-            return holds(tree, [value_of(name, event) for name in tree.attributes], truth)
+            return holds(tree, [value_of(name, event) for name in tree.attributes], truth, event.get(NOW))
         case Constant(answer):
             return answer
 

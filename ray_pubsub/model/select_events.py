@@ -17,7 +17,7 @@ def select_events(batch: EventBatch, rows: NDArray[np.int64]) -> EventBatch:
     place = np.full(batch.size, -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
     lanes = [_selected(lane, rows, place) for lane in batch.lanes]
-    return EventBatch(len(rows), [lane for lane in lanes if len(lane)], np.arange(len(rows)))
+    return EventBatch(len(rows), [lane for lane in lanes if len(lane)], np.arange(len(rows)), _moment=batch._moment)
 
 
 def _selected(lane: Lane, rows: NDArray[np.int64], place: NDArray[np.int64]) -> Lane:

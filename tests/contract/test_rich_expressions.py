@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 from typing import Any
 
@@ -76,3 +77,31 @@ def test_a_long_list_is_used_up_to_the_limit(engine: str, elements: int) -> None
     found = index.match_many([{"tags": ["x"] * (elements - 1) + ["last"]}, {"tags": ["last"]}])
     assert list(found[1]) == ["a"]
     assert list(found[0]) == (["a"] if elements == 100_000 else [])
+
+
+NOW_ANYWHERE = [
+    "case when at < now() then 'old' else 'new' end = 'old'",
+    "if(at < now() - interval '1 hour', 1, 0) = 1",
+    "(at < now()) = is_old",
+    "exists(items, at < now())",
+    "exists(items, exists(parts, if(at < now(), 1, 0) = 1))",
+    "not exists(items, at >= now())",
+    "case when exists(items, at < now()) then 1 end = 1",
+]
+
+
+@pytest.mark.parametrize("engine", engine_names())
+def test_now_may_stand_in_conditions_used_as_values_and_in_those_on_elements(engine: str) -> None:
+    index = MatchIndex(engine)
+    index.add_many(range(len(NOW_ANYWHERE)), NOW_ANYWHERE, atomic=True)
+
+    def event(year: int, is_old: bool) -> dict[str, Any]:
+        at = datetime.datetime(year, 5, 1)
+        return {"at": at, "is_old": is_old, "items": [None, {"at": at, "parts": [{"at": at}]}]}
+
+    events = [event(2024, True), event(2200, True)]
+    expected = [list(range(len(NOW_ANYWHERE))), []]
+    assert matches(index, events) == expected
+    assert [sorted(index.match(each)) for each in events] == expected
+    assert index.match_many(events).moment is not None
+    assert all(index.explain(events[0], number) for number in range(len(NOW_ANYWHERE)))

@@ -27,6 +27,7 @@ from ray_pubsub.language.terms import (
     attributes_of_name,
     is_computed,
     is_flag_term,
+    name_uses_now,
     parts_of,
     term_of,
 )
@@ -68,10 +69,12 @@ class Evaluator:
             own = [lane for lane in batch.lanes if not is_computed(lane.attribute)]
             lanes = _by_attribute(own)
             added = [lane for name, term in chosen for lane in _lanes_of(name, term, lanes, batch)]
-            found = replace(batch, lanes=[*own, *added], _layout=None, _cells=None, plans=type(batch.plans)())
             for name in self._flags.terms:
                 lanes[name] = [_with_own_lists(lane) for lane in _lanes_of(name, term_of(name), lanes, batch)]
-            found.flags = self._flags.of(lanes, batch.size)
+            flags = self._flags.of(lanes, batch)
+            found = replace(
+                batch, lanes=[*own, *added], flags=flags, _layout=None, _cells=None, plans=type(batch.plans)()
+            )
         batch.plans.remember("computed", (self._vocabulary, len(numbers), unused, found))
         return found
 
@@ -105,7 +108,7 @@ class Evaluator:
             value = value_of_term(term_of(name), values)
             if value is not None:
                 values[name] = value
-        flags = sorted(self._flags.of_event(values))
+        flags = sorted(self._flags.of_event(values, event))
         if not found and not flags:
             return event
         for name, value in found:
@@ -152,7 +155,7 @@ def _lanes_of(name: str, term: Term, lanes: dict[str, list[Lane]], batch: EventB
         return of_texts
     attributes = sorted(attributes_of_name(name))
     number, events = distinct_rows(attributes, lanes, batch.size)
-    if any(isinstance(part, Call) and part.function == "now" for part in parts_of(term)):
+    if name_uses_now(name):
         events = [{**event, NOW: Value(Kind.TIMESTAMP, batch.moment)} for event in events]
     return lanes_of_results(name, [value_of_term(term, event) for event in events], number)
 

@@ -6,6 +6,7 @@ The work is that of the elements, however many constants there are (constant_fla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -14,9 +15,9 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.computed.constant_flags import ConstantFlags
 from ray_pubsub.columns.computed.place_flags import PLACES, PlaceFlags
 from ray_pubsub.kernels.computed.flags import distinct_flags, flags_by_row
-from ray_pubsub.language.terms import is_computed
+from ray_pubsub.language.terms import is_computed, uses_now
 from ray_pubsub.language.tree import Holds, Tree
-from ray_pubsub.model.event_batch import EventBatch, Flags, Lane, split_number
+from ray_pubsub.model.event_batch import EventBatch, Flags, Lane, Plans, split_number
 from ray_pubsub.model.list_values import list_column
 from ray_pubsub.model.values import Kind, Value
 
@@ -41,6 +42,8 @@ class ListFlags:
         self._make_conditions = conditions
         self._places = PlaceFlags()
         self._conditions: dict[str, ElementConditions] = {}
+        self._timed: set[str] = set()
+        """Lists of which a condition on the elements has now()."""
         self._lists: dict[str, ConstantFlags] = {}
         """By list."""
 
@@ -53,6 +56,8 @@ class ListFlags:
             name = leaf.attributes[0]
             if name not in self._conditions:
                 self._conditions[name] = self._make_conditions()
+            if uses_now(leaf.condition):
+                self._timed.add(name)
             self._conditions[name].add(number, leaf.condition)
             return
         name = leaf.attributes[0]
@@ -74,8 +79,8 @@ class ListFlags:
         names = {*self._lists, *self._conditions, *self._places.names}
         return [name for name in names if is_computed(name)]
 
-    def of_event(self, values: Mapping[str, Value]) -> set[int]:
-        """The flags of one event."""
+    def of_event(self, values: Mapping[str, Value], event: EventBatch) -> set[int]:
+        """The flags of one event, by its values."""
         found: set[int] = set()
         for name, constants in list(self._lists.items()):
             value = values.get(name)
@@ -87,7 +92,8 @@ class ListFlags:
         for name, conditions in list(self._conditions.items()):
             value = values.get(name)
             if value is not None and value.kind is Kind.LIST and value.plain:
-                found.update(conditions.match(list_column([value.plain]).elements)[1].tolist())
+                elements = self._with_moment(name, list_column([value.plain]).elements, event)
+                found.update(conditions.match(elements)[1].tolist())
         if self._places:
             lanes = {
                 name: [Lane(name, value.kind, None, np.array([whole]), np.array([rest]))]
@@ -99,21 +105,26 @@ class ListFlags:
                 found.update(number.tolist())
         return found
 
-    def of(self, lanes: Mapping[str, list[Lane]], size: int) -> Flags | None:
-        """The flags of a batch, each once per row; None if no event has any."""
-        parts = self._places.of(lanes, size)
+    def of(self, lanes: Mapping[str, list[Lane]], batch: EventBatch) -> Flags | None:
+        """The flags of a batch, each once per row, by its lanes; None if no event has any."""
+        parts = self._places.of(lanes, batch.size)
         for name, constants in list(self._lists.items()):
             parts += [_looked_up(lane, constants) for lane in lanes.get(name, ()) if lane.kind == Kind.LIST]
         for name, conditions in list(self._conditions.items()):
             for lane in lanes.get(name, ()):
                 if lane.kind == Kind.LIST:
                     assert lane.lists is not None
-                    element, number = conditions.match(lane.lists.elements)
+                    elements = self._with_moment(name, lane.lists.elements, batch)
+                    element, number = conditions.match(elements)
                     parts.append(_once(_rows(lane, lane.lists.owners()[element]), number))
         rows, numbers = (np.concatenate(part) for part in zip(*parts, strict=True)) if parts else (NOTHING, NOTHING)
         if not len(rows):
             return None
-        return Flags(*flags_by_row(rows, numbers, size))
+        return Flags(*flags_by_row(rows, numbers, batch.size))
+
+    def _with_moment(self, name: str, elements: EventBatch, batch: EventBatch) -> EventBatch:
+        """The elements of a list, for which now() is what it is for their events. A copy: an element batch may belong to several events."""
+        return replace(elements, _moment=batch.moment, plans=Plans()) if name in self._timed else elements
 
 
 NOTHING = np.empty(0, np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ray_pubsub.language.functions.networks import in_network
 from ray_pubsub.language.functions.places import contains, is_place
+from ray_pubsub.language.terms import NOW
 from ray_pubsub.language.tree import Holds, Operand, Tree
 from ray_pubsub.model.values import Kind, Value
 
@@ -31,8 +32,8 @@ QUANTIFIERS = {f"{symbol} {quantifier}" for symbol in COMPARE for quantifier in 
 Truth = Callable[[Tree, Mapping[str, Value]], bool | None]
 
 
-def holds(leaf: Holds, values: list[Value | None], truth: Truth) -> bool | None:
-    """Whether the function is true, false or unknown (None) of these values of its attributes."""
+def holds(leaf: Holds, values: list[Value | None], truth: Truth, moment: Value | None) -> bool | None:
+    """Whether the function is true, false or unknown (None) of these values of its attributes. `moment`: what now() is."""
     if leaf.function in ("geo_within", "geo_in_polygon", "geo_in_box"):
         return _in_shape(leaf, *values)
     if leaf.function == "ip_in":
@@ -41,7 +42,7 @@ def holds(leaf: Holds, values: list[Value | None], truth: Truth) -> bool | None:
         value = values[0]
         if value is None or value.kind is not Kind.LIST:
             return None
-        return _of_list(leaf, value.plain, truth)
+        return _of_list(leaf, value.plain, truth, moment)
     raise AssertionError(f"not a function: {leaf.function}")
 
 
@@ -70,12 +71,13 @@ def _in_shape(leaf: Holds, latitude: Value | None, longitude: Value | None) -> b
 LISTS = {"list_contains", "list_has_any", "list_has_all", "exists"}
 
 
-def _of_list(leaf: Holds, elements: tuple[Any, ...], truth: Truth) -> bool | None:
+def _of_list(leaf: Holds, elements: tuple[Any, ...], truth: Truth, moment: Value | None) -> bool | None:
     match leaf.function:
         case "exists":
             assert leaf.condition is not None
             condition = leaf.condition
-            return any(truth(condition, as_event(element)) is True for element in elements if element is not None)
+            present = (as_event(element, moment) for element in elements if element is not None)
+            return any(truth(condition, event) is True for event in present)
         case "list_has_any":
             return any(_contains(elements, constant) for constant in leaf.constants)
         case "list_has_all":
@@ -101,6 +103,7 @@ def _contains(elements: tuple[Any, ...], constant: Operand) -> bool:
     )
 
 
-def as_event(element: Any) -> Mapping[str, Value]:
+def as_event(element: Any, moment: Value | None) -> Mapping[str, Value]:
     """An element as `exists` sees it: an object by its attributes; any other value under the empty name."""
-    return {"": element} if isinstance(element, Value) else element
+    values = {"": element} if isinstance(element, Value) else element
+    return values if moment is None else {**values, NOW: moment}
