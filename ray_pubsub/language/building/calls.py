@@ -6,14 +6,15 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
-from ray_pubsub.errors import ExpressionLimitError, ExpressionSyntaxError, ExpressionTypeError, counted
+from ray_pubsub.errors import ExpressionLimitError, ExpressionSyntaxError, ExpressionTypeError, counted, printable
 from ray_pubsub.language import words
 from ray_pubsub.language.building import predicates
 from ray_pubsub.language.building.constants import BrokenConstant, check_readable
 from ray_pubsub.language.building.holding_calls import HOLDING, holding
 from ray_pubsub.language.building.quantified import QUANTIFIERS, check_has_value
 from ray_pubsub.language.building.term_kinds import kind_of
-from ray_pubsub.language.functions.table import FUNCTIONS, SYNONYMS
+from ray_pubsub.language.functions.moments import date_parts, truncated_units
+from ray_pubsub.language.functions.table import FUNCTIONS, OPERATORS, SYNONYMS, Function
 from ray_pubsub.language.printer import write_term
 from ray_pubsub.language.terms import Call, Condition, Listed, Term, measured
 from ray_pubsub.language.tree import Operand
@@ -72,20 +73,48 @@ def operation(function: str, arguments: list[Term], limits: Limits) -> Term:
     _check_parts(function, arguments)
     known = FUNCTIONS[function]
     if len(arguments) < known.least or (known.most is not None and len(arguments) > known.most):
-        wanted = str(known.least) if known.least == known.most else f"{known.least} to {known.most or 'any number of'}"
-        raise ExpressionTypeError(
-            _shown(function, arguments), f"{function} takes {wanted} arguments, not {len(arguments)}"
-        )
+        reason = f"{function} takes {_wanted(known)}, not {len(arguments)}"
+        raise ExpressionTypeError(_shown(function, arguments), reason)
     for place, argument in enumerate(arguments):
         kind = kind_of(argument)
         if kind is not None and kind not in known.takes_at(place):
             takes = " or ".join(f"a {each}" for each in sorted(known.takes_at(place)))
             raise ExpressionTypeError(_shown(function, arguments), f"{function} takes {takes}, not a {kind}")
+    if function in UNITS:
+        _check_unit(function, arguments)
     return _limited(Call(function, tuple(arguments)), limits)
 
 
+def _wanted(known: Function) -> str:
+    """How many arguments a function takes, in words."""
+    if known.most is None:
+        return f"at least {counted(known.least, 'argument')}"
+    least = "" if known.least == known.most else f"{known.least} or "
+    return least + counted(known.most, "argument")
+
+
 def _shown(function: str, arguments: list[Term]) -> str:
-    return f"{function}({', '.join(map(write_term, arguments))})"
+    return write_term(Call(function, tuple(arguments)))
+
+
+UNITS = {"date_part": ("part", date_parts), "date_trunc": ("unit", truncated_units)}
+"""Functions whose first argument names something: what that is called, and which names there are."""
+
+
+def _check_unit(function: str, arguments: list[Term]) -> None:
+    unit = arguments[0]
+    if not isinstance(unit, Operand) or unit.kind is None:
+        return
+    noun, names = UNITS[function]
+    if unit.plain.lower() in names():
+        return
+    close = get_close_matches(unit.plain.lower(), names(), n=1, cutoff=0.7)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(names(False))}"
+    reason = f"{function} knows no {noun} '{printable(unit.plain[:SHOWN_UNIT])}'; {hint}"
+    raise ExpressionTypeError(_shown(function, arguments), reason)
+
+
+SHOWN_UNIT = 40
 
 
 def _limited(term: Call, limits: Limits) -> Term:
@@ -104,8 +133,9 @@ def _limited(term: Call, limits: Limits) -> Term:
 
 
 def _check_parts(function: str, arguments: list[Term]) -> None:
+    around = f"… {function} …" if function in OPERATORS else "-…" if function == "negative" else f"{function}(…)"
     for argument in arguments:
-        check_readable(argument, f"{function}(…)")
+        check_readable(argument, around)
         check_has_value(argument)
 
 
@@ -146,7 +176,9 @@ def case(parts: list[Any], limits: Limits) -> Term:
 
 def _if(name: str, arguments: list[Any], limits: Limits) -> Term:
     if len(arguments) not in (2, 3):
-        raise ExpressionTypeError(f"{name}(…)", f"if takes a condition and two values, not {len(arguments)} arguments")
+        raise ExpressionTypeError(
+            f"{name}(…)", f"if takes a condition and one or two values, not {counted(len(arguments), 'argument')}"
+        )
     return case(arguments, limits)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ray_pubsub.errors import ExpressionLimitError, ExpressionTypeError
+from ray_pubsub.errors import ExpressionLimitError, ExpressionTypeError, counted
 from ray_pubsub.language.building import predicates
 from ray_pubsub.language.building.constants import check_readable
 from ray_pubsub.language.building.quantified import check_has_value
@@ -63,7 +63,9 @@ def holding(function: str, arguments: list[Any], limits: Limits) -> tuple[int, H
 def _ip_in(terms: list[Term], shown: str) -> Holds:
     """`ip_in(address, 'network', …)`"""
     if len(terms) < 2:
-        raise ExpressionTypeError(shown, f"ip_in takes an address and one or more networks, not {len(terms)} arguments")
+        raise ExpressionTypeError(
+            shown, f"ip_in takes an address and one or more networks, not {counted(len(terms), 'argument')}"
+        )
     subject, *networks = terms
     constants = [network for network in networks if isinstance(network, Operand) and network.kind is Kind.STRING]
     if isinstance(subject, Operand | Listed) or kind_of(subject) not in (None, Kind.STRING):
@@ -85,7 +87,7 @@ def _in_shape(function: str, terms: list[Term], shown: str) -> Holds:
     wanted = PLACES[function]
     if len(terms) != 2 + len(wanted):
         raise ExpressionTypeError(
-            shown, f"{function} takes latitude, longitude, {', '.join(wanted)}; not {len(terms)} arguments"
+            shown, f"{function} takes latitude, longitude, {', '.join(wanted)}; not {counted(len(terms), 'argument')}"
         )
     for subject in terms[:2]:
         if isinstance(subject, Operand | Listed) or kind_of(subject) not in (None, Kind.NUMBER):

@@ -14,7 +14,7 @@ import numpy as np
 from ray_pubsub.language.words import BadConstant, read_string
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN
 
-__all__ = ["PARTS", "UNITS", "date_part", "date_trunc", "read_interval"]
+__all__ = ["PARTS", "UNITS", "date_part", "date_parts", "date_trunc", "read_interval", "truncated_units"]
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
@@ -23,6 +23,8 @@ UNITS = {
     "min": 60 * SECOND, "hour": 3600 * SECOND, "h": 3600 * SECOND, "day": DAY, "d": DAY, "week": 7 * DAY,
 }  # fmt: skip
 """Spans of time that always have the same length."""
+MONTHS = {"year": 12, "quarter": 3, "month": 1}
+"""Units of date_trunc that are whole months."""
 NOT_FIXED = {"month", "quarter", "year", "decade", "century", "mon", "y"}
 PIECE = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*")
 CLOCK = re.compile(r"\s*([+-]?)(\d{1,3}):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?\s*")
@@ -119,6 +121,19 @@ OTHER_NAMES = {
 }  # fmt: skip
 
 
+def date_parts(with_synonyms: bool = True) -> list[str]:
+    """The names that date_part and extract know."""
+    return [*PARTS, *(OTHER_NAMES if with_synonyms else ())]
+
+
+def truncated_units(with_synonyms: bool = True) -> list[str]:
+    """The names that date_trunc knows."""
+    names = [*MONTHS, *(name for name in UNITS if name in PARTS)]
+    if not with_synonyms:
+        return names
+    return [*names, *UNITS, *(name for name, meant in OTHER_NAMES.items() if meant in {*names, *UNITS})]
+
+
 def date_part(part: str, moment: int) -> int | float | None:
     """One part of a timestamp."""
     name = part.lower()
@@ -134,7 +149,7 @@ def date_trunc(unit: str, moment: int) -> int | None:
         return (day - (day + 3) % 7) * DAY
     if name in UNITS:
         return moment - moment % UNITS[name]
-    months = {"month": 1, "quarter": 3, "year": 12}.get(name)
+    months = MONTHS.get(name)
     if months is None:
         return None
     first = _months(moment) // months * months

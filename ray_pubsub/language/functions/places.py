@@ -18,7 +18,7 @@ from ray_pubsub.language.words import BadConstant
 __all__ = ["Box", "Shape", "box_of", "boxes_of_circles", "contains", "is_place", "polygon_of"]
 
 EARTH = 6371.0088
-NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 POLYGON = re.compile(
     rf"\s*POLYGON\s*\(\s*\(\s*({NUMBER}\s+{NUMBER}(?:\s*,\s*{NUMBER}\s+{NUMBER})*)\s*\)\s*\)\s*", re.IGNORECASE
 )

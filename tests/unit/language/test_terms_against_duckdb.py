@@ -108,3 +108,11 @@ def test_distances_are_duckdbs(
         if abs(distance - kilometres) > 1e-3:
             text = f"geo_within(lat, lon, {latitude!r}, {longitude!r}, {kilometres!r})"
             assert truth(parse(text), flatten({"lat": lat, "lon": lon})) is (distance < kilometres)
+
+
+@pytest.mark.parametrize(
+    "corners", ["0 0, 10. 0, 10 10, .5e0 10, 0 0", "0 0,10 0,10 10,0 10", "0 0, 0 10, 10 10, 10 0, 0 0"]
+)
+def test_corners_of_a_polygon_may_be_written_in_either_order(corners: str) -> None:
+    tree = parse(f"geo_in_polygon(lat, lon, 'Polygon (({corners}))')")
+    assert [truth(tree, flatten({"lat": lat, "lon": 5})) for lat in (5, -1, 91)] == [True, False, None]
