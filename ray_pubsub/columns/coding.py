@@ -20,7 +20,8 @@ from ray_pubsub.columns.opaque.opaque_sets import OpaqueSets
 from ray_pubsub.columns.opaque.pattern_list import PatternList
 from ray_pubsub.columns.test_records import ABSENCE, Form, Side
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.kernels.columns.coding import bound_codes, encode_each, operand_ranges
+from ray_pubsub.kernels.columns.code_space import TRACK_DTYPES, Bounds, CodeIntervals, Pieces
+from ray_pubsub.kernels.columns.coding import Ranges, bound_codes, encode_each, operand_ranges
 from ray_pubsub.kernels.columns.opaque_sets import NEGATED_PATTERN
 from ray_pubsub.kernels.columns.runs import distinct_pairs, join_runs
 from ray_pubsub.model.values import Kind
@@ -61,11 +62,16 @@ class CodeSpace:
     """And another, for how strings are coded."""
     refusals: set[int] = field(default_factory=set)
     """Pattern columns in which a test asks for NO_MATCH alone, not for UNKNOWN or NO_MATCH."""
+    row: NDArray[np.int64] = field(init=False)
+    """What kernels read: the addresses of Tracks' arrays, which are never replaced (kernels/columns/code_space.py)."""
 
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """What the coding kernels read."""
-        return self.base, self.count, self.least, self.start, self.operand_whole, self.operand_rest
+    def __post_init__(self) -> None:
+        addresses = []
+        for name, dtype in TRACK_DTYPES.items():
+            array = np.require(getattr(self, name), dtype, ["C", "ALIGNED"])
+            setattr(self, name, array)
+            addresses.append(array.ctypes.data)
+        self.row = np.array([*addresses, len(self.base), len(self.operand_whole)], np.int64)
 
     @property
     def columns(self) -> int:
@@ -80,7 +86,7 @@ class CodeSpace:
 
     def encode(self, track: NDArray[Any], whole: NDArray[Any], rest: NDArray[Any]) -> NDArray[np.int32]:
         codes = np.empty(len(track), dtype=np.int32)
-        encode_each(track, whole, rest, *self.arrays, codes)
+        encode_each(track, whole, rest, self.row, codes)
         return codes
 
 
@@ -147,16 +153,14 @@ def _joined_runs(coded: CodedTests, form: NDArray[np.uint8], track: NDArray[np.i
     excluded = int(np.count_nonzero(form & (Form.EXCLUDED | Form.CONTINUED) == Form.EXCLUDED))
     room = len(form) + excluded
     offsets = np.empty(len(coded.offsets), np.int64)
-    column, low, high, pieces = (np.empty(tests, np.int32) for _ in range(4))
+    records = CodeIntervals(coded.column, coded.low, coded.high)
+    joined = CodeIntervals(*(np.empty(tests, np.int32) for _ in range(3)))
     piece_offsets = np.zeros(tests + 1, np.int64)
-    piece_low, piece_high = np.empty(room, np.int32), np.empty(room, np.int32)
-    several, used = join_runs(
-        coded.offsets, form, coded.column, track, coded.low, coded.high, coded.space.base, coded.space.count,
-        offsets, column, low, high, pieces, piece_offsets, piece_low, piece_high,
-    )  # fmt: skip
+    pieces = Pieces(np.empty(tests, np.int32), piece_offsets, np.empty(room, np.int32), np.empty(room, np.int32))
+    several, used = join_runs(coded.offsets, form, records, track, coded.space.row, offsets, joined, pieces)
     return CodedTests(
-        coded.space, offsets, column, low, high, pieces if several else None,
-        piece_offsets[: several + 1].copy(), piece_low[:used].copy(), piece_high[:used].copy(),
+        coded.space, offsets, *joined, pieces.number if several else None,
+        piece_offsets[: several + 1].copy(), pieces.low[:used].copy(), pieces.high[:used].copy(),
     )  # fmt: skip
 
 
@@ -199,7 +203,7 @@ class _Bounds:
             if len(places):  # their operands are not among the numbers
                 sides = sides.copy()
                 sides[places] = Side.NONE
-            bound_codes(self.track, sides, self.tests[whole], self.tests[rest], *space.arrays, upper == 1, codes)
+            bound_codes(self.track, Bounds(sides, self.tests[whole], self.tests[rest]), space.row, upper == 1, codes)
             if len(places):
                 codes[places] = space.base[self.track[places]] + 2 * self._ranks[self.pairs[upper]] + 1
                 codes[places] += self.tests[side][places].astype(np.int32) - upper
@@ -287,10 +291,11 @@ class _Operands:
         tracks = len(count)
         lowest, highest = np.full(tracks, np.iinfo(np.int64).max), np.full(tracks, np.iinfo(np.int64).min)
         uses, fractional = np.zeros(tracks, dtype=np.int64), np.zeros(tracks, dtype=np.bool_)
+        ranges = Ranges(lowest, highest, uses, fractional)
         for part in self._parts:
-            for side, whole, rest in BOUNDS:
-                fields = (part.tests[side], part.tests[whole], part.tests[rest])
-                operand_ranges(part.track, part.is_number, *fields, lowest, highest, uses, fractional)
+            for fields in BOUNDS:
+                bounds = Bounds(*(part.tests[name] for name in fields))
+                operand_ranges(part.track, part.is_number, bounds, ranges)
         used = np.flatnonzero((uses > 0) & ~fractional & (lowest != RANKED))
         span = highest[used].astype(np.float64) - lowest[used]
         chosen = used[(span < 2**28) & (span <= sparseness * uses[used])]

@@ -13,6 +13,7 @@ from ray_pubsub.columns.coding import KINDS, MATCH, RANKED, CodedTests, CodeSpac
 from ray_pubsub.columns.opaque.opaque_sets import OpaqueSets
 from ray_pubsub.columns.test_records import TEST, Form, Side
 from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.kernels.columns.code_space import CodeIntervals, Pieces
 from ray_pubsub.kernels.columns.decoding import decode_intervals, keep_records
 from ray_pubsub.kernels.columns.opaque_sets import NEGATED_PATTERN
 from ray_pubsub.kernels.columns.runs import OPAQUE, list_records, record_sizes
@@ -47,7 +48,8 @@ def decode_clauses(coded: CodedTests, owners: NDArray[np.int64], vocabulary: Voc
         len(owners), owners, offsets if starts is None else starts[offsets], tests, _pattern_sets(space)
     )
     kind, plain = np.empty(len(tests), dtype=np.int8), np.empty(len(tests), dtype=np.bool_)
-    decode_intervals(column, low, high, KINDS, space.attributes, *space.arrays, tests, kind, plain)
+    records = CodeIntervals(column, low, high)
+    decode_intervals(records, KINDS, space.attributes, space.row, tests, kind, plain)
     plain |= _string_points(coded, column, low, high, tests, kind, vocabulary)
     if form is not None:
         plain &= form[0] != OPAQUE
@@ -71,14 +73,15 @@ def _records(coded: CodedTests) -> tuple[Any, ...]:
     if coded.pieces is None or not (coded.pieces >= 0).any():
         return None, coded.column, coded.low, coded.high, None
     space, count = coded.space, len(coded.column)
-    tests = (coded.column, coded.low, coded.high, coded.pieces, coded.piece_offsets, coded.piece_low, coded.piece_high)
+    tests = CodeIntervals(coded.column, coded.low, coded.high)
+    pieces = Pieces(coded.pieces, coded.piece_offsets, coded.piece_low, coded.piece_high)
     way, size = np.empty(count, np.uint8), np.empty(count, np.int64)
-    record_sizes(*tests, len(space.attributes), KINDS, space.base, space.count, way, size)
+    record_sizes(coded.column, pieces, len(space.attributes), KINDS, space.row, way, size)
     starts = np.concatenate([[0], np.cumsum(size)])
-    column, low, high = (np.empty(int(starts[-1]), np.int32) for _ in range(3))
-    form = np.empty(len(column), np.uint8)
-    list_records(*tests, way, starts, column, low, high, form)
-    return (np.repeat(way, size), form), column, low, high, starts
+    records = CodeIntervals(*(np.empty(int(starts[-1]), np.int32) for _ in range(3)))
+    form = np.empty(len(records.column), np.uint8)
+    list_records(tests, pieces, way, starts, records, form)
+    return (np.repeat(way, size), form), *records, starts
 
 
 def _string_points(

@@ -55,7 +55,7 @@ def encode_events(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -
     plan = plan_for(batch, space, vocabulary)
     cells = batch.cells()
     codes = np.empty(len(cells.rows), dtype=np.int32)
-    encode_lanes(plan.track, cells.offsets, cells.whole, cells.rest, *space.arrays, codes)
+    encode_lanes(plan.track, cells.offsets, cells.whole, cells.rest, space.row, codes)
     lane_column, lane_offsets, rows = plan.column, cells.offsets, cells.rows
     for number in plan.strings:
         lane = batch.lanes[number]
@@ -149,7 +149,7 @@ def _encode_single(event: SingleEvent, space: CodeSpace, vocabulary: Vocabulary)
     if plan.numbers:
         cells = event.cells()
         every = np.empty(len(plains), dtype=np.int32)
-        encode_lanes(plan.track, plan.cell_offsets, cells.whole, cells.rest, *space.arrays, every)
+        encode_lanes(plan.track, plan.cell_offsets, cells.whole, cells.rest, space.row, every)
         codes = every[plan.places]
         for target, place, ranks, operands, base in plan.strings:
             codes[target] = _string_code(plains[place], ranks, operands, base)

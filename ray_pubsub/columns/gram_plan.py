@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.kernels.columns.gram_choice import count_grams, looks_and_hits
+from ray_pubsub.kernels.columns.gram_choice import GramShape, count_grams, looks_and_hits
 from ray_pubsub.model.text_column import TextBytes, TextColumn
 
 __all__ = ["GramCosts", "PlannedPass", "planned_passes"]
@@ -69,7 +69,7 @@ def planned_passes(texts: TextBytes, costs: GramCosts, fold: int) -> Sequence[Pl
     used, bucket, count = np.unique(bucket, return_inverse=True, return_counts=True)
     least = [LENGTHS[number] for number in used.tolist()]
     few = np.concatenate([np.flatnonzero(bucket == each)[:SAMPLED_TEXTS] for each in range(len(used))])
-    start, stop, chosen = texts.start[few], texts.stop[few], bucket[few]
+    sample, chosen = TextBytes(texts.data, texts.start[few], texts.stop[few]), bucket[few]
     scale = np.maximum(1.0, count / SAMPLED_TEXTS)
     hits: dict[tuple[int, int], NDArray[np.float64]] = {}
     best: list[tuple[float, list[PlannedPass]]] = [(0.0, [])]
@@ -80,9 +80,8 @@ def planned_passes(texts: TextBytes, costs: GramCosts, fold: int) -> Sequence[Pl
             for width, stride in _shapes(least[first]):
                 if (width, stride) not in hits:
                     hits[width, stride] = np.zeros(len(used))
-                    looks_and_hits(
-                        texts.data, start, stop, chosen, width, stride, fold, costs.of(width), hits[width, stride]
-                    )
+                    shape = GramShape(width, stride, fold)
+                    looks_and_hits(sample, chosen, shape, costs.of(width), hits[width, stride])
                 cost = (1 + float((scale * hits[width, stride])[first:end].sum())) / stride
                 before, passes = best[first]
                 options.append((before + cost, [*passes, PlannedPass(least[first], width, stride)]))

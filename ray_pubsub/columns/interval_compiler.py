@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.test_records import PACKED_TEST, TEST, Form
-from ray_pubsub.kernels.columns.interval_rows import put_intervals, put_many_intervals
+from ray_pubsub.kernels.columns.interval_rows import ClauseRows, IntervalShape, put_intervals, put_many_intervals
 from ray_pubsub.language.shapes import Expression
 from ray_pubsub.model.event_batch import split_number
 
@@ -60,10 +60,9 @@ class IntervalRecipe:
         """Adds the clauses of many expressions whose constants are all integers."""
         table.make_room_for_many(len(owners), len(owners) * self.tests)
         rows = np.concatenate(values).reshape(len(owners), -1)
-        table.count = put_many_intervals(
-            rows, self._low_places, self._high_places, self._records, owners,
-            table.count, table.owners, table.offsets, table.tests,
-        )  # fmt: skip
+        shape = IntervalShape(self._low_places, self._high_places, self._records)
+        filled = ClauseRows(table.owners, table.offsets, table.tests)
+        table.count = put_many_intervals(rows, shape, owners, table.count, filled)
 
     def _fields(self, constants: tuple[Any, ...]) -> list[Any] | None:
         """None if an interval is empty: then the clause can never hold."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.gram_plan import GramCosts, PlannedPass, planned_passes
 from ray_pubsub.columns.text_automaton import TextAutomaton
-from ray_pubsub.kernels.columns.gram_choice import choose_grams
-from ray_pubsub.kernels.columns.gram_search import CANDIDATES, ENTRY, SLOT, Pass, fill_table, find_grams
+from ray_pubsub.kernels.columns.gram_choice import GramShape, choose_grams
+from ray_pubsub.kernels.columns.gram_search import CANDIDATES, ENTRY, SLOT, Pass, ScratchRow, fill_table, find_grams
 from ray_pubsub.model.text_column import TextBytes, TextColumn
 
 __all__ = ["Literal", "LiteralSearch"]
@@ -54,14 +54,23 @@ class _Scratch(threading.local):
     """What a search writes to, for each thread."""
 
     def __init__(self, texts: int) -> None:
-        self.arrays = np.empty(CANDIDATES + 1, np.int64), np.empty(CANDIDATES + 1, np.uint64), np.zeros(texts, np.int64)
+        self._places, self._found = np.empty(CANDIDATES + 1, np.int64), np.empty(CANDIDATES + 1, np.uint64)
+        self._seen = np.zeros(texts, np.int64)
         self.stamp = 1
-        self.string, self.text = np.empty(64, np.int32), np.empty(64, np.int32)
+        self._set_room(64)
         self.stop = np.zeros(1, np.int64)
         self.read_only_stop = read_only(self.stop)
 
     def make_room(self) -> None:
-        self.string, self.text = (np.empty(4 * len(self.text), np.int32) for _ in range(2))
+        self._set_room(4 * len(self.text))
+
+    def _set_room(self, room: int) -> None:
+        self.string, self.text = np.empty(room, np.int32), np.empty(room, np.int32)
+        places, found, seen, string, text = (
+            array.ctypes.data for array in (self._places, self._found, self._seen, self.string, self.text)
+        )
+        self.row = np.array(ScratchRow(places, found, seen, len(self._seen), string, text, room), np.int64)
+        """What the kernel takes."""
 
 
 class LiteralSearch:
@@ -108,9 +117,7 @@ class LiteralSearch:
     ) -> int:
         stamp, scratch.stamp = scratch.stamp, scratch.stamp + len(start)
         budget = BUDGET * len(data) + FREE_WORK
-        found: int = find_grams(
-            self._passes, data, start, stop, scratch.arrays, stamp, budget, scratch.string, scratch.text
-        )
+        found: int = find_grams(self._passes, data, start, stop, scratch.row, stamp, budget)
         return found
 
     def _inside(self, chosen: NDArray[np.int64], sample: TextColumn | None) -> Iterator[Pass]:
@@ -144,7 +151,7 @@ class LiteralSearch:
         offset, grams = np.empty(len(chosen), np.int64), np.empty((len(chosen), stride), np.uint64)
         if costs is None:
             costs = np.zeros(1)
-        choose_grams(data, begin, stop, width, stride, fold, costs, offset, grams)
+        choose_grams(TextBytes(data, begin, stop), GramShape(width, stride, fold), costs, offset, grams)
         offset += begin - start
         distinct, group = np.unique(grams, return_inverse=True)
         order = np.argsort(group.ravel(), kind="stable")

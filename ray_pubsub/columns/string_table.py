@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.string_hashes import hashes_of
-from ray_pubsub.kernels.columns.strings import build_string_table, operand_offsets, string_prefixes
+from ray_pubsub.kernels.columns.strings import Operands, build_string_table, operand_offsets, string_prefixes
 from ray_pubsub.model.text_column import TextColumn
 
 __all__ = ["StringTable"]
@@ -20,12 +20,11 @@ class StringTable:
     def __init__(self, operands: Sequence[str]) -> None:
         """The operands are sorted and distinct."""
         column = TextColumn.encoded(operands)
-        self._operands = column.bytes
-        self._slots = build_string_table(hashes_of(column))
-        self._prefixes = string_prefixes(*column.bytes)
+        slots, prefixes = build_string_table(hashes_of(column)), string_prefixes(*column.bytes)
+        self._operands = tuple(Operands(slots, prefixes, *column.bytes))
 
     def codes(self, strings: TextColumn, base: int) -> NDArray[np.int32]:
         """The code of each string, for a track whose codes begin at `base`."""
         codes = np.empty(len(strings), dtype=np.int32)
-        operand_offsets(*strings.bytes, hashes_of(strings), self._slots, self._prefixes, *self._operands, base, codes)
+        operand_offsets(*strings.bytes, hashes_of(strings), self._operands, base, codes)
         return codes

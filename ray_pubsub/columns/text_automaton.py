@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.kernels.columns.text_automaton import build_trie, find_texts, link_failures
+from ray_pubsub.kernels.columns.text_automaton import Edges, Links, build_trie, find_texts, link_failures
 from ray_pubsub.model.text_column import TextColumn
 
 if TYPE_CHECKING:
@@ -34,10 +34,9 @@ class TextAutomaton:
         root = np.zeros(256, np.int32)
         first = children[: child_start[1]]
         root[byte[first]] = first
-        failure, shorter = np.zeros(nodes, np.int32), np.zeros(nodes, np.int32)
-        by_depth = np.argsort(depth, kind="stable")[1:]
-        link_failures(by_depth, parent, byte, text_of, child_start, children, root, failure, shorter)
-        self._edges, self._links = (child_start, children, byte, root), (failure, shorter, text_of)
+        self._edges = Edges(child_start, children, byte, root)
+        self._links = Links(np.zeros(nodes, np.int32), np.zeros(nodes, np.int32), text_of)
+        link_failures(np.argsort(depth, kind="stable")[1:], parent, self._edges, self._links)
 
     def find(self, strings: TextColumn) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Pairs of a string and a text that occurs in it, as their numbers; in any order, each once."""

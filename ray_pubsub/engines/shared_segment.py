@@ -14,6 +14,7 @@ from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Build, Frequency, Hits, PivotCost, Segment
 from ray_pubsub.engines.explain.plan import SegmentPlan
 from ray_pubsub.engines.segment_stats import BlockStats
+from ray_pubsub.kernels.columns.code_space import Bounds, TestFields
 from ray_pubsub.kernels.columns.equal_clauses import expand_event, expand_groups, group_equal
 from ray_pubsub.model.event_batch import EventBatch
 
@@ -28,9 +29,10 @@ def build_shared(table: ClauseTable, vocabulary: Vocabulary, build: Build, frequ
     tests = table.tests[: table.test_count]
     group, first = np.empty(table.count, dtype=np.int32), np.empty(table.count, dtype=np.int32)
     places = np.full(1 << max(4, (2 * table.count).bit_length()), -1, dtype=np.int32)
-    fields = ("attribute", "form", "kind", "low_side", "high_side", "low_whole", "low_rest", "high_whole", "high_rest")
+    low, high = (Bounds(*(tests[f"{end}_{part}"] for part in Bounds._fields)) for end in ("low", "high"))
+    fields = TestFields(tests["attribute"], tests["form"], tests["kind"], low, high)
     offsets = table.offsets[: table.count + 1]
-    groups = group_equal(offsets, *[tests[name] for name in fields], places, group, first)
+    groups = group_equal(offsets, fields, places, group, first)
     if (table.count - groups) * WORTH < table.count:
         return build(table, vocabulary, frequency)
     return SharedSegment(table, group, first[:groups].astype(np.int64), lambda part: build(part, vocabulary, frequency))

@@ -47,10 +47,10 @@ class DenseGroup:
         for segment in segments:
             numbers, tables = segment.fields()
             space = segment.space
-            arrays = [np.ascontiguousarray(array) for array in (*tables, *space.arrays)]
+            arrays = [np.ascontiguousarray(array) for array in tables]
             self._kept += arrays
             addresses = [array.ctypes.data for array in arrays]
-            self._fields.append([*numbers, *addresses, len(space.base), len(space.operand_whole)])
+            self._fields.append([*numbers, *addresses, *space.row.tolist()])
         self.lines: int = max(segment.lines for segment in segments)
         self._layouts: dict[Any, _Layout | None] = {}
         self._number = next(NUMBERS)

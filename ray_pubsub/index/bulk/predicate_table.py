@@ -28,7 +28,7 @@ from ray_pubsub.index.bulk.interval_columns import (
     names_of,
     take_rows,
 )
-from ray_pubsub.kernels.columns.interval_rows import find_plain
+from ray_pubsub.kernels.columns.interval_rows import RowBounds, find_plain
 from ray_pubsub.language.normal_form import MIDDLE
 from ray_pubsub.language.printer import write
 from ray_pubsub.language.tree import Between, Comparison, Constant, Operand, Tree, conjunction, disjunction
@@ -92,13 +92,13 @@ class PredicateTable:
         self._continued = np.zeros(len(self.attribute), dtype=np.bool_)
         if self.kind not in (Kind.NUMBER, Kind.TIMESTAMP):
             return True
-        low, high, last = self._low, self._high, np.full(len(self.attributes), -1, dtype=np.int64)
-        columns: list[NDArray[Any]] = [
-            low.whole, low.rest, low.given, self.low_closed, high.whole, high.rest, high.given, self.high_closed,
-        ]  # fmt: skip
-        attribute: NDArray[Any] = self.attribute.astype(np.int32, copy=False)
-        columns = [*map(_read_only, [self.offsets, attribute, *columns])]
-        return bool(find_plain(*columns, last, self.plain, self._continued))
+        low, high = (
+            RowBounds(*map(_read_only, (bound.whole, bound.rest, bound.given, closed)))
+            for bound, closed in ((self._low, self.low_closed), (self._high, self.high_closed))
+        )
+        offsets, attribute = _read_only(self.offsets), _read_only(self.attribute.astype(np.int32, copy=False))
+        last = np.full(len(self.attributes), -1, dtype=np.int64)
+        return bool(find_plain(offsets, attribute, low, high, last, self.plain, self._continued))
 
     def _order_attributes(self) -> None:
         """Rows of one subscription and attribute become neighbours."""

@@ -6,12 +6,16 @@ offset 2r + 1 is operand number r. A direct track stands for all integers from `
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from ray_pubsub.kernels.columns.code_space import tracks_at
 from ray_pubsub.kernels.compiled import compiled, inlined
 
 __all__ = [
     "RANKED",
+    "Ranges",
     "attribute_uses",
     "bound_codes",
     "direct_offset",
@@ -24,6 +28,17 @@ __all__ = [
 NO_BOUND = 2
 RANKED = np.int64(-(2**63))
 """In `least`: the track's operands are in memory."""
+
+
+class Ranges(NamedTuple):
+    """What is known of the operands of each track before it is laid out."""
+
+    least: Any
+    largest: Any
+    uses: Any
+    """How many bounds there are."""
+    fractional: Any
+    """Whether any has a rest."""
 
 
 # Handing an array on to another function takes and gives back a reference to it, atomically; so only numbers
@@ -52,8 +67,10 @@ def direct_offset(whole, rest, count, least):
 
 
 @compiled
-def encode_lanes(lane_track, lane_offsets, whole, rest, base, count, least, start, operand_whole, operand_rest, codes):
-    """codes[i] = the code of value i; values come in lanes, each of one track. A lane of track -1 is one that nobody tests."""
+def encode_lanes(lane_track, lane_offsets, whole, rest, space, codes):
+    """codes[i] = the code of value i; values come in lanes, each of one track. A lane of track -1 is one that nobody tests. `space`: see
+    kernels/columns/code_space.py."""
+    base, count, least, start, operand_whole, operand_rest = tracks_at(space, 0)
     for lane in range(len(lane_track)):
         number = lane_track[lane]
         if number < 0:
@@ -69,8 +86,9 @@ def encode_lanes(lane_track, lane_offsets, whole, rest, base, count, least, star
 
 
 @compiled
-def encode_each(track, whole, rest, base, count, least, start, operand_whole, operand_rest, codes):
+def encode_each(track, whole, rest, space, codes):
     """`encode_lanes` where every value has a track of its own."""
+    base, count, least, start, operand_whole, operand_rest = tracks_at(space, 0)
     for place in range(len(track)):
         number = track[place]
         if least[number] != RANKED:
@@ -94,8 +112,10 @@ def attribute_uses(attribute, form, continued):
 
 
 @compiled
-def operand_ranges(track, chosen, side, whole, rest, least, largest, uses, fractional):
-    """Per track, over the bounds of the chosen tests: the least and the largest whole, how many there are, whether any has a rest."""
+def operand_ranges(track, chosen, bounds, ranges):
+    """Extends the ranges of the tracks by the bounds of the chosen tests."""
+    side, whole, rest = bounds
+    least, largest, uses, fractional = ranges
     for test in range(len(track)):
         if chosen[test] and side[test] != NO_BOUND:
             number = track[test]
@@ -106,8 +126,10 @@ def operand_ranges(track, chosen, side, whole, rest, least, largest, uses, fract
 
 
 @compiled
-def bound_codes(track, side, whole, rest, base, count, least, start, operand_whole, operand_rest, upper, codes):
+def bound_codes(track, bounds, space, upper, codes):
     """The first code (upper: the last) that a bound admits. The cut at a side of operand r lies before code base + 2r + 1 + side."""
+    side, whole, rest = bounds
+    base, count, least, start, operand_whole, operand_rest = tracks_at(space, 0)
     for test in range(len(track)):
         number = track[test]
         if side[test] == NO_BOUND:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ray_pubsub.kernels.columns.code_space import tracks_at
 from ray_pubsub.kernels.compiled import compiled
 
 __all__ = ["decode_intervals", "keep_records"]
@@ -13,12 +14,12 @@ STRING = 1
 
 
 @compiled
-def decode_intervals(
-    column, low, high, kinds, attributes, base, count, least, start, operand_whole, operand_rest, tests, kind, plain
-):
+def decode_intervals(records, kinds, attributes, space, tests, kind, plain):
     """Fills in test records. Per record: `kind`, the run of codes that `low` lies in (-1: absence, or a pattern's column), and whether it
     is `plain`, so that the record is complete. Offset 2r + 1 + side in a track is the cut at that side of operand r; 0 and beyond all
     operands are no bound."""
+    column, low, high = records
+    base, count, least, start, operand_whole, operand_rest = tracks_at(space, 0)
     for test in range(len(column)):
         plain[test] = False
         kind[test] = -1

@@ -20,13 +20,14 @@ def mixed(state, value):
 
 
 @compiled
-def group_equal(
-    offsets, attribute, form, kind, low_side, high_side, low, low_rest, high, high_rest, table, group, first
-):
+def group_equal(offsets, tests, table, group, first):
     """group[i] = the number of clause i's group, groups numbered by their first clause, first[g]. Returns the number of groups.
 
     `table`: a power of two of places, at least twice the clauses, all -1. Clauses are equal if their tests are, in order. A number's rest
     is compared as a number; two clauses that only differ in their tests' order stay apart, which costs memory and nothing else."""
+    attribute, form, kind, lows, highs = tests
+    low_side, low, low_rest = lows
+    high_side, high, high_rest = highs
     groups = 0
     mask = np.uint64(len(table) - 1)
     for clause in range(len(offsets) - 1):

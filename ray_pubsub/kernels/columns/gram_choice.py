@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from ray_pubsub.kernels.columns.gram_search import MULTIPLIER, gram_at, width_mask
 from ray_pubsub.kernels.compiled import compiled, inlined
 
-__all__ = ["choose_grams", "count_grams", "looks_and_hits"]
+__all__ = ["GramShape", "choose_grams", "count_grams", "looks_and_hits"]
 
 
 HASH_SHIFT = np.uint64(32)
+
+
+class GramShape(NamedTuple):
+    """How a text is known by its grams; see Pass in gram_search.py."""
+
+    width: Any
+    stride: Any
+    fold: Any
 
 
 @inlined
@@ -30,28 +40,30 @@ def count_grams(data, start, stop, width, fold, counts):
 
 
 @inlined
-def _best_place(address, size, begin, end, width, stride, fold, mask, costs):
-    """Where in a text the grams are that cost least, and what they cost."""
+def _best_place(data, begin, end, shape, costs):
+    """Where in the text data[begin:end] the grams are that cost least."""
+    width, stride, fold = shape
+    address, size, mask = data.ctypes.data, len(data), width_mask(width)
     least, best = np.inf, 0
     for place in range(begin, end - width - stride + 2):
         cost = 0.0
         for step in range(stride):
-            cost += costs[_counted((gram_at(address, place + step, size, mask) | fold) & mask, costs)]
+            cost += costs[_counted((gram_at(address, place + step, size, mask) | np.uint64(fold)) & mask, costs)]
         if cost < least:
             least, best = cost, place - begin
-    return best, least
+    return best
 
 
 @compiled
-def looks_and_hits(data, start, stop, bucket, width, stride, fold, costs, out):
+def looks_and_hits(texts, bucket, shape, costs, out):
     """out[b] = what the grams chosen of the texts of bucket b cost, those in common counted once."""
+    data, start, stop = texts
+    width, stride, fold = shape
     address, mask = data.ctypes.data, width_mask(width)
     counted = np.zeros(len(costs), np.uint8)
     for text in range(len(start)):
         if stop[text] - start[text] >= width + stride - 1:
-            best, _ = _best_place(
-                address, len(data), start[text], stop[text], width, stride, np.uint64(fold), mask, costs
-            )
+            best = _best_place(data, start[text], stop[text], shape, costs)
             for step in range(stride):
                 gram = gram_at(address, start[text] + best + step, len(data), mask)
                 place = _counted((gram | np.uint64(fold)) & mask, costs)
@@ -61,11 +73,13 @@ def looks_and_hits(data, start, stop, bucket, width, stride, fold, costs, out):
 
 
 @compiled
-def choose_grams(data, start, stop, width, stride, fold, costs, chosen, grams):
+def choose_grams(texts, shape, costs, chosen, grams):
     """Per text the place whose grams cost least, and these grams."""
+    data, start, stop = texts
+    width, stride, fold = shape
     address, mask = data.ctypes.data, width_mask(width)
     for text in range(len(start)):
-        best, _ = _best_place(address, len(data), start[text], stop[text], width, stride, np.uint64(fold), mask, costs)
+        best = _best_place(data, start[text], stop[text], shape, costs)
         chosen[text] = best
         for step in range(stride):
             gram = gram_at(address, start[text] + best + step, len(data), mask)

@@ -11,10 +11,19 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import carray
 
 from ray_pubsub.kernels.columns.strings import equal_bytes
 from ray_pubsub.kernels.compiled import compiled, inlined
-from ray_pubsub.kernels.intrinsics import load_byte, load_int32, load_uint64, prefetch_address
+from ray_pubsub.kernels.intrinsics import (
+    load_byte,
+    load_int32,
+    load_uint64,
+    pointer_int32,
+    pointer_int64,
+    pointer_uint64,
+    prefetch_address,
+)
 
 __all__ = [
     "CANDIDATES",
@@ -22,7 +31,7 @@ __all__ = [
     "MULTIPLIER",
     "SLOT",
     "Pass",
-    "Scratch",
+    "ScratchRow",
     "fill_table",
     "find_grams",
     "gram_at",
@@ -69,17 +78,67 @@ class Pass(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """A call from Python passes it as a plain tuple. `places` and `found` have room for CANDIDATES + 1 each; per text `seen` is the stamp
-    of the last string it was found in."""
+    """`places` and `found` have room for CANDIDATES + 1 each; per text `seen` is the stamp of the last string it was found in."""
 
     places: Any
     found: Any
     seen: Any
 
 
+class ScratchRow(NamedTuple):
+    """What a call from Python passes instead of Scratch and Pairs, as an array of integers: the addresses of their arrays, how many texts
+    there are and how many pairs there is room for. The caller keeps the memory alive. A tuple of arrays takes a microsecond to pass, a
+    third of what it takes to search a short string."""
+
+    places: Any
+    found: Any
+    seen: Any
+    texts: Any
+    string: Any
+    text: Any
+    room: Any
+
+
+class Searched(NamedTuple):
+    """The strings to search: string i is start[i]:stop[i] of the `size` bytes at an address, and has the stamp `stamp` + i."""
+
+    address: Any
+    size: Any
+    start: Any
+    stop: Any
+    stamp: Any
+
+
+class Pairs(NamedTuple):
+    """The list of what is found."""
+
+    string: Any
+    text: Any
+
+
+class Progress(NamedTuple):
+    """How far a search is: the string it is in, the pairs found (-1: there are more than there is room for), and the work done."""
+
+    string: Any
+    filled: Any
+    work: Any
+
+
 @inlined
 def _pass(row):
     return Pass(row[0], row[1], row[2], np.uint64(row[3]), np.uint64(row[4]), row[5], row[6], row[7], row[8], row[9])
+
+
+@inlined
+def _scratch(row):
+    given = ScratchRow(row[0], row[1], row[2], row[3], row[4], row[5], row[6])
+    scratch = Scratch(
+        carray(pointer_int64(given.places), (CANDIDATES + 1,)),
+        carray(pointer_uint64(given.found), (CANDIDATES + 1,)),
+        carray(pointer_int64(given.seen), (given.texts,)),
+    )
+    pairs = Pairs(carray(pointer_int32(given.string), (given.room,)), carray(pointer_int32(given.text), (given.room,)))
+    return scratch, pairs
 
 
 @inlined
@@ -125,18 +184,17 @@ def fill_table(grams, first, before, behind, shift, bits, slots):
 
 
 @compiled
-def find_grams(passes, data, start, stop, scratch, stamp, budget, out_string, out_text):
+def find_grams(passes, data, start, stop, scratch_row, stamp, budget):
     """Which texts are in which strings, each pair once, in any order. Returns their number; -1 if there is not enough room for them; -2 if
     there was more to compare than the budget allows, which happens if many texts have all their grams in common.
-    String i is data[start[i]:stop[i]], and has the stamp `stamp` + i."""
-    address, size = data.ctypes.data, len(data)
+    String i is data[start[i]:stop[i]]; `scratch_row`: see ScratchRow."""
+    scratch, pairs = _scratch(scratch_row)
+    strings = Searched(data.ctypes.data, len(data), start, stop, stamp)
     filled, work = 0, 0
-    places, _, _ = scratch
     adjacent = _are_adjacent(start, stop)
     for number in range(len(passes)):
         this = _pass(passes[number])
-        width, stride, fold = this.width, this.stride, this.fold
-        mask = width_mask(width)
+        width, stride = this.width, this.stride
         first = 0
         while first < len(start):
             last = len(start) if adjacent and not this.at_end else first + 1
@@ -146,24 +204,11 @@ def find_grams(passes, data, start, stop, scratch, stamp, budget, out_string, ou
             string = first
             while place < end:
                 chunk = min(end, place + CANDIDATES * stride)
-                count = _collect(address, size, place, chunk, stride, fold, mask, this.shift, this.bits, places)
+                count = _collect(this, strings, place, chunk, scratch)
                 if count:
-                    count = _look_up(address, size, width, fold, this.slots, this.slot_mask, scratch, count)
-                    string, filled, work = _compare(
-                        this,
-                        address,
-                        size,
-                        start,
-                        stop,
-                        scratch,
-                        count,
-                        string,
-                        stamp,
-                        work,
-                        filled,
-                        out_string,
-                        out_text,
-                    )
+                    count = _look_up(this, strings, scratch, count)
+                    progress = Progress(string, filled, work)
+                    string, filled, work = _compare(this, strings, scratch, count, progress, pairs)
                     if filled < 0:
                         return -1
                     if work > budget:
@@ -185,8 +230,12 @@ def _are_adjacent(start, stop):
 
 
 @compiled
-def _collect(address, size, place, end, stride, fold, mask, shift, bits, places):
+def _collect(this, strings, place, end, scratch):
     """The places up to the end whose gram has its bit set; returns their number."""
+    address, size, _, _, _ = strings
+    places, _, _ = scratch
+    stride, fold, shift, bits = this.stride, this.fold, this.shift, this.bits
+    mask = width_mask(this.width)
     count = np.uint64(0)
     fast = min(end, size - 7)  # eight bytes are loaded at once, but for the last few places of the data
     while place < fast:
@@ -203,9 +252,11 @@ def _collect(address, size, place, end, stride, fold, mask, shift, bits, places)
 
 
 @compiled
-def _look_up(address, size, width, fold, slots, slot_mask, scratch, count):
+def _look_up(this, strings, scratch, count):
     """Keeps the places whose gram some text has, with its slot's entries beside them. The tables do not fit the near caches, so what
     will be needed is asked for a few places ahead."""
+    address, size, _, _, _ = strings
+    width, fold, slots, slot_mask = this.width, this.fold, this.slots, this.slot_mask
     places, found, _ = scratch
     mask = width_mask(width)
     for ahead in range(min(AHEAD, count)):
@@ -231,9 +282,12 @@ def _look_up(address, size, width, fold, slots, slot_mask, scratch, count):
 
 
 @compiled
-def _compare(this, address, size, start, stop, scratch, count, string, stamp, work, filled, out_string, out_text):
-    """Appends the texts that are in a string at the places; returns the last string, the new fill (-1: no room) and the work done."""
+def _compare(this, strings, scratch, count, progress, pairs):
+    """Appends the texts that are in a string at the places; returns the new progress."""
     fold = this.fold
+    address, size, start, stop, stamp = strings
+    string, filled, work = progress
+    out_string, out_text = pairs
     places, found, seen = scratch
     for ahead in range(min(AHEAD, count)):
         prefetch_address(this.entries + np.int64(found[ahead] >> HALF) * ENTRY_BYTES)
@@ -260,12 +314,12 @@ def _compare(this, address, size, start, stop, scratch, count, string, stamp, wo
                         work += length >> 3
                         if _is_text(address + begin, known, length, load_int32(entry + FOLDED)):
                             if filled == len(out_text):
-                                return string, -1, work
+                                return Progress(string, -1, work)
                             seen[text] = stamp + string
                             out_string[filled], out_text[filled] = string, text
                             filled += 1
             entry += ENTRY_BYTES
-    return string, filled, work
+    return Progress(string, filled, work)
 
 
 @inlined

@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from numba import njit
 
 from ray_pubsub.kernels.compiled import compiled
 
-__all__ = ["find_plain", "put_intervals", "put_many_intervals"]
+__all__ = ["ClauseRows", "IntervalShape", "RowBounds", "find_plain", "put_intervals", "put_many_intervals"]
+
+
+class RowBounds(NamedTuple):
+    """The low or the high bounds of a table's rows."""
+
+    whole: Any
+    rest: Any
+    given: Any
+    closed: Any
+
+
+class IntervalShape(NamedTuple):
+    """A clause of intervals without its constants: the places of the bounds among the constants, and the test records to put them in."""
+
+    lows: Any
+    highs: Any
+    template: Any
+
+
+class ClauseRows(NamedTuple):
+    """A clause table (columns/clause_table.py) that has room for more clauses."""
+
+    owners: Any
+    offsets: Any
+    tests: Any
 
 
 @compiled
-def find_plain(
-    offsets,
-    attribute,
-    low,
-    low_rest,
-    has_low,
-    low_closed,
-    high,
-    high_rest,
-    has_high,
-    high_closed,
-    last,
-    plain,
-    continued,
-):
+def find_plain(offsets, attribute, lows, highs, last, plain, continued):
     """plain[i] = every attribute of subscription i has an interval that is not empty. continued[row]: the row before is of the same
     subscription and attribute. Returns whether all rows of an attribute follow one another. `last`: per attribute, -1."""
+    low, low_rest, has_low, low_closed = lows
+    high, high_rest, has_high, high_closed = highs
     together = True
     for number in range(len(offsets) - 1):
         good = True
@@ -67,8 +82,10 @@ def put_intervals(values, lows, highs, template, tests, start):
 
 
 @compiled
-def put_many_intervals(values, lows, highs, template, new_owners, count, owners, offsets, tests):
+def put_many_intervals(values, shape, new_owners, count, table):
     """Writes a clause for every row of values, behind the table's first `count`; returns how many the table has then."""
+    lows, highs, template = shape
+    owners, offsets, tests = table
     for row in range(len(values)):
         start = offsets[count]
         if put_intervals(values[row], lows, highs, template, tests, start):

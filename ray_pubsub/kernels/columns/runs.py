@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ray_pubsub.kernels.columns.code_space import tracks_at
 from ray_pubsub.kernels.compiled import compiled
 
 __all__ = ["OPAQUE", "POINTS_OUT", "distinct_pairs", "join_runs", "list_records", "record_sizes"]
@@ -65,11 +66,12 @@ def _sort_pieces(low, high, start, end):
 
 
 @compiled
-def join_runs(
-    offsets, form, column, track, low, high, base, count,
-    out_offsets, out_column, out_low, out_high, pieces, piece_offsets, piece_low, piece_high,
-):  # fmt: skip
-    """Records to tests. Returns how many tests have more than one piece, and how many pieces those have together."""
+def join_runs(offsets, form, records, track, space, out_offsets, tests, pieces):
+    """Records to tests and their pieces. Returns how many tests have more than one piece, and how many pieces those have together."""
+    column, low, high = records
+    base, count, _, _, _, _ = tracks_at(space, 0)
+    out_column, out_low, out_high = tests
+    numbers, piece_offsets, piece_low, piece_high = pieces
     test = 0
     several = 0
     used = 0
@@ -110,9 +112,9 @@ def join_runs(
                 end = kept + 1
             out_column[test] = column[head]
             out_low[test], out_high[test] = piece_low[start], piece_high[end - 1]
-            pieces[test] = -1
+            numbers[test] = -1
             if end - start > 1:
-                pieces[test] = several
+                numbers[test] = several
                 several += 1
                 piece_offsets[several] = end
                 used = end
@@ -122,15 +124,15 @@ def join_runs(
 
 
 @compiled
-def record_sizes(
-    column, low, high, pieces, piece_offsets, piece_low, piece_high, attributes, kinds, base, count, form, size
-):
+def record_sizes(column, pieces, attributes, kinds, space, form, size):
     """Per test, how it is written as records and how many it takes (kernels/columns/decoding.py fills them in)."""
+    numbers, piece_offsets, piece_low, piece_high = pieces
+    base, count, _, _, _, _ = tracks_at(space, 0)
     for test in range(len(column)):
         form[test], size[test] = UNION, 1
-        if pieces[test] < 0:
+        if numbers[test] < 0:
             continue
-        start, end = piece_offsets[pieces[test]], piece_offsets[pieces[test] + 1]
+        start, end = piece_offsets[numbers[test]], piece_offsets[numbers[test] + 1]
         if column[test] >= attributes:
             form[test] = OPAQUE
             continue
@@ -158,28 +160,17 @@ def record_sizes(
 
 
 @compiled
-def list_records(
-    column,
-    low,
-    high,
-    pieces,
-    piece_offsets,
-    piece_low,
-    piece_high,
-    form,
-    starts,
-    out_column,
-    out_low,
-    out_high,
-    out_form,
-):
+def list_records(tests, pieces, form, starts, records, out_form):
     """The records of every test, from starts[test] on."""
+    column, low, high = tests
+    numbers, piece_offsets, piece_low, piece_high = pieces
+    out_column, out_low, out_high = records
     for test in range(len(column)):
         start = starts[test]
-        if pieces[test] < 0 or form[test] == OPAQUE:
+        if numbers[test] < 0 or form[test] == OPAQUE:
             out_column[start], out_low[start], out_high[start], out_form[start] = column[test], low[test], high[test], 0
             continue
-        first = piece_offsets[pieces[test]]
+        first = piece_offsets[numbers[test]]
         for number in range(starts[test + 1] - start):
             place = start + number
             out_column[place] = column[test]

@@ -6,12 +6,15 @@ the operand's number + 1, or zero. Bytes are loaded eight at a time and never be
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from ray_pubsub.kernels.compiled import compiled, inlined
 from ray_pubsub.kernels.intrinsics import load_big_endian, load_byte, load_uint32, load_uint64
 
 __all__ = [
+    "Operands",
     "build_string_table",
     "distinct_strings",
     "equal_operands",
@@ -22,6 +25,18 @@ __all__ = [
 
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # splitmix64
 UPPER = np.uint64(0xFFFFFFFF00000000)
+
+
+class Operands(NamedTuple):
+    """Sorted strings to look others up in. A call from Python passes it as a plain tuple, made once."""
+
+    slots: Any
+    """The table."""
+    prefixes: Any
+    """Of each, its first bytes (string_prefixes)."""
+    data: Any
+    start: Any
+    stop: Any
 
 
 @inlined
@@ -201,10 +216,11 @@ def operands_before(address, length, prefixes, operands, operand_start, operand_
 
 
 @compiled
-def operand_offsets(data, start, stop, hashes, slots, prefixes, operands, operand_start, operand_stop, base, codes):
+def operand_offsets(data, start, stop, hashes, operands, base, codes):
     """codes[i] = base + the offset of string i among sorted operands (kernels/columns/coding.py): 2r + 1 if it is operand r, 2r if r
     operands come before it."""
-    first, operand_first = data.ctypes.data, operands.ctypes.data
+    slots, prefixes, operand_data, operand_start, operand_stop = operands
+    first, operand_first = data.ctypes.data, operand_data.ctypes.data
     for string in range(len(start)):
         address, length = first + start[string], stop[string] - start[string]
         number = find_operand(address, length, hashes[string], slots, operand_first, operand_start, operand_stop)

@@ -7,11 +7,32 @@ The time depends on the number of bytes and of texts found alone: gram_search.py
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from ray_pubsub.kernels.compiled import compiled, inlined
 
-__all__ = ["build_trie", "find_texts", "link_failures"]
+__all__ = ["Edges", "Links", "build_trie", "find_texts", "link_failures"]
+
+
+class Edges(NamedTuple):
+    """From a node to its children."""
+
+    child_start: Any
+    children: Any
+    byte: Any
+    """Of each node, the one that leads to it."""
+    root: Any
+    """The root's children by their bytes."""
+
+
+class Links(NamedTuple):
+    """Per node: that of the longest proper suffix; the nearest such that ends a text, or 0; the text it ends, or -1."""
+
+    failure: Any
+    shorter: Any
+    text_of: Any
 
 
 @compiled
@@ -56,9 +77,10 @@ def _child(node, letter, child_start, children, byte, root):
 
 
 @compiled
-def link_failures(order, parent, byte, text_of, child_start, children, root, failure, shorter):
-    """failure[node]: the node of the longest proper suffix; shorter[node]: the nearest such that ends a text, or 0. `order`: the nodes but
-    the root, by depth."""
+def link_failures(order, parent, edges, links):
+    """Fills in `failure` and `shorter` of the links. `order`: the nodes but the root, by depth."""
+    child_start, children, byte, root = edges
+    failure, shorter, text_of = links
     for node in order:
         if parent[node] != 0:
             state = failure[parent[node]]

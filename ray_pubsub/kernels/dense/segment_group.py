@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 from numba import carray
 
+from ray_pubsub.kernels.columns.code_space import tracks_at
 from ray_pubsub.kernels.columns.coding import RANKED, direct_offset, ranked_offset
 from ray_pubsub.kernels.compiled import compiled
 from ray_pubsub.kernels.dense.check import ClauseBytes, DenseScratch
@@ -17,8 +18,8 @@ __all__ = ["FIELDS", "GROUPS", "append_dense_run", "match_dense_group"]
 
 GROUPS = 128
 FIELDS = 24
-"""Of a segment: ClauseBytes' nine; then the addresses of edges, least bounds, buckets, groups, rates; of the code space's base, count,
-least, start, operands' wholes and rests; how many tracks and operands it has; the addresses of the lanes' tracks and columns."""
+"""Of a segment: ClauseBytes' nine; then the addresses of edges, least bounds, buckets, groups, rates; the eight integers of the code space
+(kernels/columns/code_space.py); the addresses of the lanes' tracks and columns."""
 CODES = 256
 
 
@@ -39,13 +40,7 @@ def append_dense_run(segments, whole, rest, texts, scratch, out, filled):
         this = segments[segment]
         clauses = ClauseBytes(this[0], this[1], this[2], this[3], this[4], this[5], this[6], this[7], this[8])
         columns = this[8]
-        tracks, operands = this[20], this[21]
-        base = carray(pointer_int32(this[14]), (tracks,))
-        count = carray(pointer_int64(this[15]), (tracks,))
-        least = carray(pointer_int64(this[16]), (tracks,))
-        start = carray(pointer_int64(this[17]), (tracks,))
-        operand_whole = carray(pointer_int64(this[18]), (operands,))
-        operand_rest = carray(pointer_float64(this[19]), (operands,))
+        base, count, least, start, operand_whole, operand_rest = tracks_at(this, 14)
         track = carray(pointer_int32(this[22]), (lanes,))
         column = carray(pointer_int32(this[23]), (lanes,))
         event = np.full(columns, FREE_LOW, np.int32)
