@@ -128,12 +128,10 @@ def _late(timeout: float) -> str:
 async def answer_async(reference: Any, who: str, timeout: float) -> Any:
     """`answer` without holding a thread."""
     try:
-        return await asyncio.wait_for(_awaited(reference), timeout)
+        # Not wait_for: before Python 3.12 it loses a cancellation that comes together with the reply, and the task would go on for ever.
+        async with asyncio.timeout(timeout):
+            return await reference
     except TimeoutError:
         raise UnavailableError(who, _late(timeout)) from None
     except RayError as error:
         _reraise(error, who, timeout)
-
-
-async def _awaited(reference: Any) -> Any:
-    return await reference

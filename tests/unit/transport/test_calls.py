@@ -1,14 +1,15 @@
-"""Calls through Ray: what cannot be sent is an error of ours."""
+"""Calls through Ray: what cannot be sent is an error of ours, and who is cancelled ends."""
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import threading
 from typing import Any
 
 import pytest
 
-from actors.transport.calls import sent
+from actors.transport.calls import answer_async, sent
 from ray_pubsub.errors import SettingError
 
 
@@ -36,3 +37,29 @@ def test_an_argument_that_cannot_be_sent(argument: Any) -> None:
 
 def test_others_are_sent() -> None:
     assert pickle.loads(sent(Method(), 1, nested(10))) == (1, nested(10))
+
+
+@pytest.mark.parametrize("steps", range(4))
+async def test_a_cancellation_is_not_lost_if_the_reply_comes_at_once(steps: int) -> None:
+    """The loop may be at any step between the reply and its receiver."""
+    reply: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    cancelled = False
+
+    async def asking() -> None:
+        nonlocal cancelled
+        try:
+            await answer_async(reply, "the registry", 60.0)
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled = True
+
+    task = asyncio.create_task(asking())
+    await asyncio.sleep(0.0)
+    await asyncio.sleep(0.0)
+    reply.set_result(1)
+    for _ in range(steps):
+        await asyncio.sleep(0.0)
+    task.cancel()
+    async with asyncio.timeout(60.0):
+        await task
+    assert cancelled
