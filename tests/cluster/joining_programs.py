@@ -54,6 +54,11 @@ def begin(program: str, *arguments: Any, folder: Path, **environment: str | None
 
 def finish(*processes: subprocess.Popen[str]) -> list[dict[str, Any]]:
     """What each printed: a JSON object on a line of its own, beside what Ray may say. All have ended when this returns or raises."""
+    return finish_with_errors(*processes)[0]
+
+
+def finish_with_errors(*processes: subprocess.Popen[str]) -> tuple[list[dict[str, Any]], list[str]]:
+    """`finish`, and what each wrote to its stderr."""
     try:
         told = [process.communicate(timeout=300) for process in processes]
     finally:
@@ -63,9 +68,5 @@ def finish(*processes: subprocess.Popen[str]) -> list[dict[str, Any]]:
                 process.communicate()
     for process, (_, complaints) in zip(processes, told, strict=True):
         assert process.returncode == 0, complaints
-    return [dict(json.loads(next(line for line in output.splitlines() if line[:1] == "{"))) for output, _ in told]
-
-
-def joining(address: str | None, *, start: bool, folder: Path, **environment: str | None) -> dict[str, Any]:
-    """The fields of `Joined`, or of the error, in another process."""
-    return finish(begin(JOINING, address, start, folder=folder, **environment))[0]
+    printed = [dict(json.loads(next(line for line in output.splitlines() if line[:1] == "{"))) for output, _ in told]
+    return printed, [complaints for _, complaints in told]

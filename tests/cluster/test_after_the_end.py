@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +13,6 @@ import ray_pubsub
 from actors.client.server import Server
 from actors.cluster.joining import Joined
 from ray_pubsub.errors import ServerClosedError, UnavailableError
-from tests.cluster.joining_programs import begin, finish
 
 TABLE = pa.table({"id": [1], "subscriber": ["a"], "expression": ["x = 1"]})
 USES: dict[str, Callable[[Server], Any]] = {
@@ -116,42 +114,3 @@ def test_closed_is_not_stopped(server: Server) -> None:
     connected.close()
     assert repr(connected).endswith(", closed)")
     assert len(server.publish({"after.x": 1})) == 0
-
-
-OWN = """
-import json
-import ray, ray_pubsub
-from ray_pubsub.errors import ServerClosedError
-
-told = []
-
-def attempt(use):
-    try:
-        use()
-    except ServerClosedError as error:
-        told.append([error.name, error.how])
-
-with ray_pubsub.start(1, name="own", address="local") as server:
-    beside = ray_pubsub.connect("own")
-    server.subscribe("a", "x = 1", id="s")
-    result = server.publish([{"x": 1}] * 5000)  # names of many matches are asked for when they are looked at
-attempt(lambda: server.publish({"x": 1}))
-attempt(lambda: server.publish([{"x": 1}] * 100))
-attempt(lambda: beside.publish({"x": 1}))
-attempt(lambda: result.subscribers)
-beside.close()
-other = ray_pubsub.start(1, name="other", address="local")
-ray.shutdown()
-attempt(lambda: other.publish({"x": 1}))
-attempt(lambda: other.subscribe("a", "x = 1"))
-print(json.dumps({"told": told, "started_anew": ray.is_initialized()}))
-"""
-
-
-def test_no_cluster_is_started_for_a_server_that_has_ended(tmp_path: Path) -> None:
-    [found] = finish(begin(OWN, folder=tmp_path, RAY_ADDRESS=None))
-    assert found["told"] == [
-        *(["own", how] for how in ("stopped", "stopped", "closed", "stopped")),
-        *(["other", "closed"] for _ in range(2)),
-    ]
-    assert not found["started_anew"]

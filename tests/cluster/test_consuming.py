@@ -10,10 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import ray_pubsub
 from actors.client.offset_consuming import OffsetConsumer
 from actors.client.server import Server
-from actors.cluster.joining import Joined
 from actors.mailboxes.delivery import Delivery
 from actors.mailboxes.host import MOST_POLLS
 from ray_pubsub.errors import SettingError, UnknownSubscriberWarning
@@ -135,23 +133,6 @@ async def test_more_may_wait_than_there_are_places(server: Server) -> None:
     await server.publish_async({"crowd.x": 1})
     found = await asyncio.gather(*waiting)
     assert [[each.subscription_id for each in own] for own in found] == [[name] for name in names]
-
-
-def test_a_full_mailbox_makes_room_by_its_setting(cluster: Joined) -> None:
-    """Other settings are tests of the mailboxes alone."""
-    settings: ray_pubsub.MailboxOptions = {"capacity": 3, "overflow": "dead-letter"}
-    with ray_pubsub.start(1, name="full", mailbox=settings, levels=("low", "high")) as server:
-        server.prioritize("urgent", "high", "urgent >= 1")
-        filled(server, "full", 0)
-        server.subscribe("beside", "full.x = 0", id="beside-1")
-        events = [{"full.x": number, "urgent": int(number in (0, 4)), "id": f"full-{number}"} for number in range(6)]
-        outcomes = [server.publish(event, event_id="id").deliveries for event in events]
-        assert numbers(server.poll("full")) == [0, 1, 2]
-        assert [each.dead for each in outcomes] == [0, 0, 0, 1, 1, 1]
-        dead = server.dead_letters("full")
-        assert sorted(each.event_id for each in dead) == ["full-3", "full-4", "full-5"]
-        assert {each.reason for each in dead} == {"overflow"}
-        assert len(server.poll("beside")) == 1, "who has room is not concerned"
 
 
 async def test_what_a_listener_did_not_reach_goes_back(server: Server) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import pytest
 
 from actors.cluster.joining import Joined, join
 from ray_pubsub.errors import ClusterError
-from tests.cluster.joining_programs import JOINING, REFUSED, begin, finish, joining
+from tests.cluster.joining_programs import JOINING, REFUSED, begin, finish, finish_with_errors
 
 
 def test_a_connection_that_exists_is_used_and_left_alone(cluster: Joined) -> None:
@@ -56,47 +54,24 @@ def test_actors_are_part_of_the_cluster(cluster: Joined) -> None:
     assert not joined.connected
 
 
-def test_another_process_finds_the_cluster_by_its_address(cluster: Joined, tmp_path: Path) -> None:
-    by_address = begin(JOINING, cluster.address, False, folder=tmp_path, RAY_ADDRESS=None, RAY_AUTH_MODE=None)
-    by_variable = begin(JOINING, None, True, folder=tmp_path)
-    for joined in finish(by_address, by_variable):
-        assert joined["address"] == cluster.address
-        assert joined["node_id"] == cluster.node_id
-        assert joined["connected"] and not joined["started"]
-
-
-def test_what_ray_start_recorded_is_found_and_the_token_is_sent(cluster: Joined, tmp_path: Path) -> None:
-    """Whatever else runs on this machine."""
+def test_another_process_finds_the_cluster(cluster: Joined, tmp_path: Path) -> None:
+    """By its address, by RAY_ADDRESS, and by what `ray start` has recorded, whatever else runs on this machine; the token is sent. One that
+    nobody named is reported on the terminal, in one line; one that was asked for is not."""
     (tmp_path / "ray").mkdir()
     (tmp_path / "ray" / "ray_current_cluster").write_text(cluster.address)
-    joined = joining(None, start=False, folder=tmp_path, RAY_TMPDIR=str(tmp_path), RAY_ADDRESS=None, RAY_AUTH_MODE=None)
-    assert joined["address"] == cluster.address
-
-
-def test_a_cluster_that_nobody_named_is_reported(cluster: Joined, tmp_path: Path) -> None:
-    """On the terminal, in one line; one that was asked for is not."""
-    (tmp_path / "ray").mkdir()
-    (tmp_path / "ray" / "ray_current_cluster").write_text(cluster.address)
-    found = {"RAY_TMPDIR": str(tmp_path), "RAY_ADDRESS": None, "RAY_AUTH_MODE": None}
+    recorded = {"RAY_TMPDIR": str(tmp_path), "RAY_ADDRESS": None, "RAY_AUTH_MODE": None}
     programs = [
-        begin(JOINING, None, False, folder=tmp_path, **found),
-        begin(JOINING, "auto", True, folder=tmp_path, **found),
+        begin(JOINING, None, False, folder=tmp_path, **recorded),
+        begin(JOINING, "auto", True, folder=tmp_path, **recorded),
         begin(JOINING, None, True, folder=tmp_path),
+        begin(JOINING, cluster.address, False, folder=tmp_path, RAY_ADDRESS=None, RAY_AUTH_MODE=None),
     ]
-    reported = [program.communicate(timeout=120)[1] for program in programs]
-    assert [text.count("\n") for text in reported] == [1, 0, 0]
+    found, reported = finish_with_errors(*programs)
+    for joined in found:
+        assert (joined["address"], joined["node_id"]) == (cluster.address, cluster.node_id)
+        assert joined["connected"] and not joined["started"]
+    assert [text.count("\n") for text in reported] == [1, 0, 0, 0]
     assert cluster.address in reported[0]
-
-
-def test_no_server_is_started_on_a_cluster_that_nobody_named(cluster: Joined, tmp_path: Path) -> None:
-    """Another program's cluster runs on this machine, and is left alone."""
-    with tempfile.TemporaryDirectory(
-        prefix="rp", dir="/tmp", ignore_cleanup_errors=True
-    ) as short:  # for the paths of sockets
-        (Path(short) / "ray").mkdir()
-        (Path(short) / "ray" / "ray_current_cluster").write_text(cluster.address)
-        joined = joining(None, start=True, folder=tmp_path, RAY_TMPDIR=short, RAY_ADDRESS=None)
-    assert joined["started"] and joined["address"] != cluster.address, joined
 
 
 def test_workers_import_what_is_installed_wherever_a_program_starts(cluster: Joined, tmp_path: Path) -> None:
@@ -141,7 +116,7 @@ from actors.cluster.joining import join
 from actors.cluster.probe import probe
 from ray_pubsub.errors import ClusterError
 
-joined = join("local", start=True)
+joined = join(start=True)
 facts = dataclasses.asdict(joined)
 import ray
 client = ray_internals._part("_raylet").GcsClient(address=joined.address)
@@ -164,13 +139,17 @@ print(json.dumps(facts))
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dict[str, Any], str]]:
-    """What a process tells that started a cluster of its own, and what it wrote on the terminal besides."""
+def started(cluster: Joined, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
+    """What a process that started a cluster of its own says, and what it wrote on the terminal besides. Another program's cluster runs on
+    this machine, and `ray start` has recorded it."""
     folder = tmp_path_factory.mktemp("own")
-    process = begin(LOCAL, folder=folder, RAY_ADDRESS=None)
-    output, complaints = process.communicate(timeout=120)
-    assert process.returncode == 0, complaints
-    yield dict(json.loads(output)), complaints
+    with tempfile.TemporaryDirectory(
+        prefix="rp", dir="/tmp", ignore_cleanup_errors=True
+    ) as short:  # for the paths of sockets
+        (Path(short) / "ray").mkdir()
+        (Path(short) / "ray" / "ray_current_cluster").write_text(cluster.address)
+        [facts], [complaints] = finish_with_errors(begin(LOCAL, folder=folder, RAY_TMPDIR=short, RAY_ADDRESS=None))
+    return facts, complaints
 
 
 def test_a_cluster_is_started_and_ended(started: tuple[dict[str, Any], str]) -> None:
@@ -178,6 +157,13 @@ def test_a_cluster_is_started_and_ended(started: tuple[dict[str, Any], str]) -> 
     assert facts["started"] and facts["connected"]
     assert facts["resources"]["CPU"] == 2
     assert "nothing listens there" in facts["after"]
+
+
+def test_no_server_is_started_on_a_cluster_that_nobody_named(
+    cluster: Joined, started: tuple[dict[str, Any], str]
+) -> None:
+    """Another program's cluster is left alone."""
+    assert started[0]["started"] and started[0]["address"] != cluster.address
 
 
 def test_starting_is_quiet(started: tuple[dict[str, Any], str]) -> None:

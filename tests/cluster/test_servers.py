@@ -18,11 +18,11 @@ from tests.cluster.joining_programs import begin, finish
 
 
 @pytest.fixture(scope="module")
-def second(cluster: Joined) -> Iterator[Server]:
-    """Another one, with two coordinators, so that its mailboxes are in a process of their own, and small ones."""
-    mailbox = {"capacity": 3, "overflow": "drop-oldest", "delivery_limit": 2, "window": 4}
-    settings: dict[str, Any] = {"levels": ["bulk", "express"], "mailbox": mailbox, "engine": "scan"}
-    with ray_pubsub.start(1, name="second", coordinators=2, **settings) as server:
+def kept(cluster: Joined, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One with a data folder, two levels, and small mailboxes that bury what is too much. The last test here stops it."""
+    mailbox: ray_pubsub.MailboxOptions = {"capacity": 3, "overflow": "dead-letter"}
+    folder = tmp_path_factory.mktemp("kept")
+    with ray_pubsub.start(1, folder, "kept", mailbox=mailbox, levels=["a", "b"]) as server:
         yield server
 
 
@@ -110,31 +110,6 @@ def test_two_processes_that_start_one_server_have_the_same(server: Server, tmp_p
     assert len(server.publish({"race.x": 1})) == 0  # the others go on
 
 
-def test_stopped_is_gone_and_a_new_one_is_empty(server: Server, tmp_path: Path) -> None:
-    """With a folder it goes on where it was."""
-    with ray_pubsub.start(1, tmp_path, "folder", levels=["a", "b"]) as first:
-        first.subscribe("kept", "kept.x >= 1", id=1)
-        first.subscribe_many(interval_table(), subscriber="kept")
-        first.prioritize("kept", "b", "kept.x = 2")
-        first.publish({"kept.x": 2, "id": "e"}, event_id="id")
-        with pytest.raises(StoreError, match=r"in use|used"):
-            ray_pubsub.start(1, tmp_path, "other")
-    with ray_pubsub.start(2, tmp_path, "folder") as again:
-        assert again.settings.levels == ("a", "b") and again.settings.shards == 2
-        result = again.publish([{"kept.x": 2, "id": "e"}, {"kept.x": 1, "id": "f"}], event_id="id")
-        assert (sorted(result[0]), result[1], list(result.priorities)) == ([1, 2], [1], ["b", "a"])
-        assert (result.deliveries.delivered, result.deliveries.duplicates) == (1, 2)
-        found = again.poll("kept")
-        assert [(each.event_id, each.subscription_id) for each in found][2:] == [("f", 1)]
-        assert sorted(each.subscription_id for each in found[:2]) == [1, 2]
-
-
-def interval_table() -> Any:
-    import pyarrow as pa
-
-    return pa.table({"id": [2], "attribute": ["kept.x"], "low": [2], "high": [None]})
-
-
 def test_another_protocol_is_told_and_harms_nobody(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("actors.transport.protocol.PROTOCOL", 0)
     for join in (ray_pubsub.connect, lambda name: ray_pubsub.start(name=name)):
@@ -214,21 +189,61 @@ FINDING = """
 import json, sys
 import ray_pubsub
 (folder,) = json.loads(sys.argv[1])
-by_name, by_data = ray_pubsub.connect("noted"), ray_pubsub.connect(data_dir=folder)
+by_name, by_data = ray_pubsub.connect("kept"), ray_pubsub.connect(data_dir=folder)
 print(json.dumps({"addresses": [by_name.address, by_data.address], "name": by_data.name, "metrics": by_data.stats().metrics}))
 """
 
 
-def test_a_server_is_found_by_its_name_or_its_data_folder(cluster: Joined, tmp_path: Path) -> None:
-    """Without an address, whatever other clusters run on the machine; a server that was stopped is not."""
-    with ray_pubsub.start(1, tmp_path, "noted") as server:
-        (found,) = finish(begin(FINDING, str(tmp_path), folder=tmp_path, RAY_ADDRESS=None))
-        assert found["addresses"] == [server.address] * 2 and found["name"] == "noted"
-        assert all(url.startswith("http://127.0.0.1:") and url.endswith("/metrics") for url in found["metrics"])
-        assert "metrics for Prometheus: " in str(server.stats())
-        assert [note.data_dir for note in read_notes("noted")] == [str(tmp_path)]
-    assert read_notes("noted") == []
+def test_a_server_is_found_by_its_name_or_its_data_folder(kept: Server, tmp_path: Path) -> None:
+    """Without an address, whatever other clusters run on the machine."""
+    (found,) = finish(begin(FINDING, kept.data_dir, folder=tmp_path, RAY_ADDRESS=None))
+    assert found["addresses"] == [kept.address] * 2 and found["name"] == "kept"
+    assert all(url.startswith("http://127.0.0.1:") and url.endswith("/metrics") for url in found["metrics"])
+    assert "metrics for Prometheus: " in str(kept.stats())
+    assert [note.data_dir for note in read_notes("kept")] == [kept.data_dir]
+
+
+def test_a_full_mailbox_makes_room_by_its_setting(kept: Server) -> None:
+    """Other settings are tests of the mailboxes alone."""
+    kept.prioritize("urgent", "b", "urgent >= 1")
+    kept.subscribe("full", "full.x >= 0", id="full-1")
+    kept.subscribe("beside", "full.x = 0", id="beside-1")
+    events = [{"full.x": number, "urgent": int(number in (0, 4)), "id": f"full-{number}"} for number in range(6)]
+    outcomes = [kept.publish(event, event_id="id").deliveries for event in events]
+    assert [each.event_id for each in kept.poll("full")] == ["full-0", "full-1", "full-2"]
+    assert [each.dead for each in outcomes] == [0, 0, 0, 1, 1, 1]
+    dead = kept.dead_letters("full")
+    assert sorted(each.event_id for each in dead) == ["full-3", "full-4", "full-5"]
+    assert {each.reason for each in dead} == {"overflow"}
+    assert len(kept.poll("beside")) == 1, "who has room is not concerned"
+
+
+def test_stopped_it_is_gone_and_with_its_folder_it_goes_on_where_it_was(kept: Server) -> None:
+    folder = kept.data_dir
+    assert folder is not None
+    kept.subscribe("kept", "kept.x >= 1", id=1)
+    kept.subscribe_many(interval_table(), subscriber="kept")
+    kept.prioritize("kept", "b", "kept.x = 2")
+    kept.publish({"kept.x": 2, "id": "e"}, event_id="id")
+    with pytest.raises(StoreError, match=r"in use|used"):
+        ray_pubsub.start(1, folder, "other")
+    kept.stop()
+    assert read_notes("kept") == []
     with pytest.raises(
         ray_pubsub.errors.ClusterError, match="no server of this user runs on this machine with its data in"
     ):
-        ray_pubsub.connect(data_dir=tmp_path)
+        ray_pubsub.connect(data_dir=folder)
+    with ray_pubsub.start(2, folder, "kept") as again:
+        assert again.settings.levels == ("a", "b") and again.settings.shards == 2
+        result = again.publish([{"kept.x": 2, "id": "e"}, {"kept.x": 1, "id": "f"}], event_id="id")
+        assert (sorted(result[0]), result[1], list(result.priorities)) == ([1, 2], [1], ["b", "a"])
+        assert (result.deliveries.delivered, result.deliveries.duplicates) == (1, 2)
+        found = again.poll("kept")
+        assert [(each.event_id, each.subscription_id) for each in found][2:] == [("f", 1)]
+        assert sorted(each.subscription_id for each in found[:2]) == [1, 2]
+
+
+def interval_table() -> Any:
+    import pyarrow as pa
+
+    return pa.table({"id": [2], "attribute": ["kept.x"], "low": [2], "high": [None]})

@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from actors.cluster.joining import ADDRESS_VARIABLE
 from tests.cluster.joining_programs import begin, finish
 from tests.temporary_postgres import TemporaryPostgres
@@ -19,7 +21,7 @@ from ray.cluster_utils import Cluster
 import ray_pubsub
 from ray_pubsub.errors import RayPubSubError
 
-folder, = json.loads(sys.argv[1])
+folder, url = json.loads(sys.argv[1])
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
 try:
     other = cluster.add_node(num_cpus=1)
@@ -27,12 +29,28 @@ try:
     ray.init(address=cluster.address, log_to_driver=False)
     here = ray.get_runtime_context().get_node_id()
 
+    def is_here(actor):
+        return ray._private.state.actors()[actor._actor_id.hex()]["Address"]["NodeID"] == here
+
     def places(server):
-        known = ray._private.state.actors()
         named = {"registry": server.registry, "mailboxes": server.mailboxes}
         named.update({f"shard {number}": shard for number, shard in enumerate(server.shards)})
         named.update({f"coordinator {number}": each for number, each in enumerate(server.coordinators)})
-        return {role: known[each._actor_id.hex()]["Address"]["NodeID"] == here for role, each in named.items()}
+        return {role: is_here(each) for role, each in named.items()}
+
+    def patient(call):
+        ends = time.monotonic() + 120
+        while True:
+            try:
+                return call()
+            except RayPubSubError:
+                if time.monotonic() > ends:
+                    raise
+
+    def wait_until(condition):
+        ends = time.monotonic() + 60
+        while not condition() and time.monotonic() < ends:
+            time.sleep(0.1)  # Ray's own account of where actors are is behind
 
     alone = ray_pubsub.MatchIndex()
     texts = [f"a{number % 7} >= {number % 50} or b = 'x{number % 5}'" for number in range(300)]
@@ -45,117 +63,88 @@ try:
         found, wanted = server.publish(given, deliver=False), alone.match_many(given)
         return sum(sorted(found[place]) != sorted(wanted[place]) for place in range(len(given)))
 
-    with ray_pubsub.start(4, folder, "nodes", coordinators=2, lease=2.0) as server:
+    def in_a_folder(server):
         server.subscribe_many(pa.table({"id": range(300), "expression": texts}), subscriber="desk")
         before = places(server)
         mistakes = [wrong(server, given) for given in (events, few, few, events[:1], events[:1])]
         delivered = server.publish(events, idempotency_key="once").deliveries.delivered
-        cluster.remove_node(other, allow_graceful=False)
-        ends = time.monotonic() + 90
-        while True:
-            try:
-                mistakes += [wrong(server, given) for given in (events, few, few)]
-                break
-            except RayPubSubError:
-                if time.monotonic() > ends:
-                    raise
-        server.subscribe("desk", "a0 = 1", id="later")
-        again = server.publish(events, idempotency_key="once").deliveries
-        ends = time.monotonic() + 60
-        while not all(places(server).values()) and time.monotonic() < ends:
-            time.sleep(0.1)  # Ray's own account of where actors are is behind
-        after = places(server)
-        kept = len(server.poll("desk", limit=100_000))
-    print(json.dumps({"before": before, "after": after, "mistakes": mistakes, "delivered": delivered,
-                      "again": [again.delivered, again.duplicates], "kept": kept}))
-finally:
-    ray.shutdown()
-    cluster.shutdown()
-"""
+        yield
+        mistakes += patient(lambda: [wrong(server, given) for given in (events, few, few)])
+        patient(lambda: server.subscribe("desk", "a0 = 1", id="later"))
+        again = patient(lambda: server.publish(events, idempotency_key="once")).deliveries
+        wait_until(lambda: all(places(server).values()))
+        yield {"before": before, "after": places(server), "mistakes": mistakes, "delivered": delivered,
+               "again": [again.delivered, again.duplicates], "kept": len(server.poll("desk", limit=100_000))}
 
-
-IN_A_DATABASE = """
-import json, sys, time
-import ray
-from ray.cluster_utils import Cluster
-import ray_pubsub
-from ray_pubsub.errors import RayPubSubError
-
-url, = json.loads(sys.argv[1])
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-try:
-    other = cluster.add_node(num_cpus=1)
-    cluster.wait_for_nodes()
-    ray.init(address=cluster.address, log_to_driver=False)
-    here = ray.get_runtime_context().get_node_id()
-
-    def patient(call):
-        ends = time.monotonic() + 120
-        while True:
-            try:
-                return call()
-            except RayPubSubError:
-                if time.monotonic() > ends:
-                    raise
-
-    def is_here():
-        return ray._private.state.actors()[server.registry._actor_id.hex()]["Address"]["NodeID"] == here
-
-    with ray_pubsub.start(1, store=url, name="anywhere", lease=1.0) as server:
+    def in_a_database(server):
         server.subscribe("desk", "x > 5", id="a")
         delivered = server.publish([{"x": 6}, {"x": 7}], idempotency_key="once").deliveries.delivered
         moves = 0
-        while is_here() and moves < 20:
+        while is_here(server.registry) and moves < 20:
             ray.kill(server.registry, no_restart=False)
             patient(lambda: server.subscribe("desk", "x > 5", id="a"))
             moves += 1
-        before = is_here()
-        cluster.remove_node(other, allow_graceful=False)
+        before = is_here(server.registry)
+        yield
         patient(lambda: server.subscribe("desk", "x > 100", id="b"))
         again = patient(lambda: server.publish([{"x": 6}, {"x": 7}], idempotency_key="once")).deliveries
         later = patient(lambda: server.publish([{"x": 101}])).deliveries.delivered
         kept = sorted((each.subscription_id, each.event["x"]) for each in patient(lambda: server.poll("desk")))
-        ends = time.monotonic() + 60
-        while not is_here() and time.monotonic() < ends:
-            time.sleep(0.1)  # Ray's own account of where actors are is behind
-        after = is_here()
-    print(json.dumps({"before": before, "after": after, "delivered": delivered, "again": [again.delivered, again.duplicates],
-                      "later": later, "kept": kept}))
+        wait_until(lambda: is_here(server.registry))
+        yield {"before": before, "after": is_here(server.registry), "delivered": delivered,
+               "again": [again.delivered, again.duplicates], "later": later, "kept": kept}
+
+    with (
+        ray_pubsub.start(3, folder, "nodes", coordinators=2, lease=2.0) as nodes,
+        ray_pubsub.start(1, store=url, name="anywhere", lease=1.0) as anywhere,
+    ):
+        running = {"folder": in_a_folder(nodes), "database": in_a_database(anywhere)}
+        for each in running.values():
+            next(each)
+        cluster.remove_node(other, allow_graceful=False)
+        print(json.dumps({name: next(each) for name, each in running.items()}))
 finally:
     ray.shutdown()
     cluster.shutdown()
 """
 
 
-def test_the_node_of_the_registry_is_lost_and_its_data_are_in_a_database(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Two servers on one cluster, which loses a node: one with its data in a folder, one with them in a database."""
+    folder = tmp_path_factory.mktemp("nodes")
     with TemporaryPostgres() as postgres:
-        found = run(IN_A_DATABASE, postgres.url(), tmp_path)
-    assert not found["before"], "the registry was on the node that was lost"
-    assert found["after"], "and is on the one that is left"
-    assert (found["delivered"], found["again"], found["later"]) == (2, [0, 2], 2)
-    assert found["kept"] == [["a", 6], ["a", 7], ["a", 101], ["b", 101]]
+        return run(PROGRAM, str(folder / "data"), postgres.url(), folder=folder)
 
 
-def test_two_nodes_and_the_loss_of_one(tmp_path: Path) -> None:
-    found = run(PROGRAM, str(tmp_path / "data"), tmp_path)
-    before, after = found["before"], found["after"]
+def test_the_node_of_the_registry_is_lost_and_its_data_are_in_a_database(found: dict[str, Any]) -> None:
+    seen = found["database"]
+    assert not seen["before"], "the registry was on the node that was lost"
+    assert seen["after"], "and is on the one that is left"
+    assert (seen["delivered"], seen["again"], seen["later"]) == (2, [0, 2], 2)
+    assert seen["kept"] == [["a", 6], ["a", 7], ["a", 101], ["b", 101]]
+
+
+def test_two_nodes_and_the_loss_of_one(found: dict[str, Any]) -> None:
+    seen = found["folder"]
+    before, after = seen["before"], seen["after"]
     assert not all(before.values()), "some process was on the node that was lost"
     assert before["registry"] and before["mailboxes"], "what has files stays where they are"
     assert all(after.values()), f"on the node that is left: {after}"
-    assert not any(found["mistakes"])
-    assert found["delivered"] > 0
-    assert found["again"] == [0, found["delivered"]], "delivered once, although a node was lost in between"
-    assert found["kept"] == found["delivered"]
+    assert not any(seen["mistakes"])
+    assert seen["delivered"] > 0
+    assert seen["again"] == [0, seen["delivered"]], "delivered once, although a node was lost in between"
+    assert seen["kept"] == seen["delivered"]
 
 
-def run(program: str, place: str, tmp_path: Path) -> dict[str, Any]:
+def run(program: str, *arguments: str, folder: Path) -> dict[str, Any]:
     ray_folder = tempfile.mkdtemp(prefix="rp", dir="/tmp")  # short, for the paths of sockets
     try:
         (found,) = finish(
             begin(
                 program,
-                place,
-                folder=tmp_path,
+                *arguments,
+                folder=folder,
                 **{ADDRESS_VARIABLE: None, "RAY_TMPDIR": ray_folder},
                 # Ray takes a quarter of a minute to believe that a node is lost, which is of no interest here.
                 RAY_health_check_period_ms="300",

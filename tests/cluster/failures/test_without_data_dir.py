@@ -18,7 +18,7 @@ DEADLINE = 60.0
 @pytest.fixture(scope="module")
 def server(cluster: Joined) -> Iterator[Server]:
     """With two coordinators, so that the mailboxes are in a process of their own."""
-    with ray_pubsub.start(2, None, "forgetful", coordinators=2, lease=1.0) as started:
+    with ray_pubsub.start(1, None, "forgetful", coordinators=2, lease=1.0) as started:
         yield started
 
 

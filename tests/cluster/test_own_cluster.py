@@ -1,0 +1,104 @@
+"""A cluster of a server's own, which ends with it: reached from this machine only, and never started again for a server that has ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.cluster.joining import ADDRESS_VARIABLE
+from actors.cluster.ray_internals import LOOPBACK_VARIABLE
+from tests.cluster.joining_programs import begin, finish
+
+PROGRAM = """
+import json, os, socket, struct, subprocess, sys
+from pathlib import Path
+import ray, ray_pubsub
+from ray_pubsub.errors import ServerClosedError
+
+def listening():
+    "Socket → address, of all sockets of this machine that listen."
+    found = {}
+    for table, words in (("tcp", 1), ("tcp6", 4)):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A":
+                content = bytes.fromhex(fields[1].partition(":")[0])
+                parts = [content[place : place + 4][::-1] for place in range(0, 4 * words, 4)]
+                family = socket.AF_INET if words == 1 else socket.AF_INET6
+                found[fields[9]] = socket.inet_ntop(family, b"".join(parts))
+    return found
+
+def processes(parent):
+    "A process, and all that it has started."
+    children = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            child, rest = stat.read_text().rsplit(")", 1)
+        except OSError:
+            continue
+        children.setdefault(int(rest.split()[1]), []).append(int(child.split()[0]))
+    found = [parent]
+    for each in found:
+        found += children.get(each, [])
+    return found
+
+def sockets(pid):
+    for entry in Path("/proc", str(pid), "fd").iterdir():
+        try:
+            target = os.readlink(entry)
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            yield target[8:-1]
+
+closed = []
+
+def attempt(use):
+    try:
+        use()
+    except ServerClosedError as error:
+        closed.append([error.name, error.how])
+
+with ray_pubsub.start(1, name="own", address="local") as server:
+    beside = ray_pubsub.connect("own")
+    server.subscribe("a", "x = 1", id="s")
+    every, addresses = listening(), []
+    for pid in processes(os.getpid()):
+        addresses += [every[inode] for inode in sockets(pid) if inode in every]
+    other = 'import sys, ray_pubsub; print(ray_pubsub.connect("own", address=sys.argv[1]).subscription("s").expression)'
+    joined = subprocess.run([sys.executable, "-c", other, server.address], capture_output=True, text=True, check=True)
+    result = server.publish([{"x": 1}] * 5000)  # names of many matches are asked for when they are looked at
+attempt(lambda: server.publish({"x": 1}))
+attempt(lambda: server.publish([{"x": 1}] * 100))
+attempt(lambda: beside.publish({"x": 1}))
+attempt(lambda: result.subscribers)
+beside.close()
+other = ray_pubsub.start(1, name="other", address="local")
+ray.shutdown()
+attempt(lambda: other.publish({"x": 1}))
+attempt(lambda: other.subscribe("a", "x = 1"))
+print(json.dumps({"addresses": sorted(addresses), "joined": joined.stdout.strip(), "closed": closed, "initialized": ray.is_initialized()}))
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What one program saw: a cluster takes long to start, and this starts two."""
+    environment = {ADDRESS_VARIABLE: None, LOOPBACK_VARIABLE: None}
+    return finish(begin(PROGRAM, folder=tmp_path_factory.mktemp("own"), **environment))[0]
+
+
+def test_only_this_machine_can_reach_it(found: dict[str, Any]) -> None:
+    """By the sockets that its processes listen on."""
+    assert len(found["addresses"]) >= 6  # the head and its metrics, the node, its agents, the actors
+    assert set(found["addresses"]) <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+    assert found["joined"] == "x = 1"
+
+
+def test_none_is_started_for_a_server_that_has_ended(found: dict[str, Any]) -> None:
+    assert found["closed"] == [
+        *(["own", how] for how in ("stopped", "stopped", "closed", "stopped")),
+        *(["other", "closed"] for _ in range(2)),
+    ]
+    assert not found["initialized"]
