@@ -45,10 +45,12 @@ os.environ.setdefault("RAY_worker_niceness", "0")
 
 TOGETHER = {
     "tests/cluster/failures/": "1", "tests/http/": "1",
+    "tests/cluster/test_documents.py": "1", "tests/cluster/test_examples.py": "1", "tests/cluster/test_own_cluster.py": "1",
     "tests/cluster/": "2", "tests/spark/": "2",
 }  # fmt: skip
-"""The tests of these folders run in two processes, one of "1" and one of "2", and share a cluster and a Spark session there. They wait
-often, so they start first, and all other tests fill the gaps at a lower priority. More clusters at once starve each other on two cores."""
+"""The tests of these folders and files (the first that fits) run in two processes, one of "1" and one of "2", which take about as long.
+They share a cluster and a Spark session there; files that are named use no server of their folder. They wait often, so they start first,
+and all other tests fill the gaps at a lower priority. More clusters at once starve each other on two cores."""
 
 
 def group_of(nodeid: str) -> str | None:

@@ -39,11 +39,11 @@ def counted(subscriptions: dict[str, str], events: list[dict[str, Any]]) -> dict
 
 
 def test_counts_are_those_of_an_index_in_process(spark: SparkSession) -> None:
-    events, subscriptions = rows(1000), expressions(150)
+    events, subscriptions = rows(500), expressions(150)
     found = backtest(subscriptions, frame_of(spark, events), event_id="n", examples=3)
     expected = counted(subscriptions, events)
     assert dict(zip(found.ids, found.counts.tolist(), strict=True)) == expected
-    assert (found.rows, found.bad, found.rejections) == (1000, [], [])
+    assert (found.rows, found.bad, found.rejections) == (500, [], [])
     index = MatchIndex()
     index.add_many(subscriptions.keys(), subscriptions.values())
     assert found.matched_rows == sum(bool(index.match(event)) for event in events)
@@ -58,7 +58,7 @@ def test_counts_are_those_of_an_index_in_process(spark: SparkSession) -> None:
 
 
 def test_skewed_and_empty_partitions(spark: SparkSession) -> None:
-    events, subscriptions = rows(3000), expressions(20)
+    events, subscriptions = rows(1000), expressions(20)
     one = frame_of(spark, events, 1).coalesce(1)
     skewed = one.union(one.limit(0)).union(frame_of(spark, events[:1], 4))
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "64")
@@ -66,7 +66,7 @@ def test_skewed_and_empty_partitions(spark: SparkSession) -> None:
         found = backtest(subscriptions, skewed, examples=1)
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
-    assert found.rows == 3001
+    assert found.rows == 1001
     assert dict(zip(found.ids, found.counts.tolist(), strict=True)) == counted(subscriptions, [*events, events[0]])
 
 
