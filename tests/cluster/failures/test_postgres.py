@@ -19,7 +19,7 @@ def test_the_database_is_killed_and_comes_back(cluster: Joined, caplog: pytest.L
     with TemporaryPostgres() as postgres:
         url = postgres.url().replace("ray@", f"ray:{PASSWORD}@")
         with ray_pubsub.start(1, store=url, name="kept", timeout=4.0, lease=1.0) as server:
-            server.subscribe("desk", "x > 5", id="acknowledged")
+            patient(lambda: server.subscribe("desk", "x > 5", id="acknowledged"))
             assert server.publish([{"x": 6}], idempotency_key="first").deliveries.delivered == 1
             postgres.kill()
             with pytest.raises(UnavailableError):
