@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.test_records import PACKED_TEST, TEST, Form
-from ray_pubsub.kernels.columns.interval_rows import ClauseRows, IntervalShape, put_intervals, put_many_intervals
+from ray_pubsub.kernels.columns.code_space import ClauseRows
+from ray_pubsub.kernels.columns.interval_rows import IntervalShape, put_intervals, put_many_intervals
 from ray_pubsub.language.shapes import Expression
 from ray_pubsub.model.event_batch import split_number
 

@@ -8,9 +8,6 @@ from tests.house.source_tree import check_rule, shown, sources
 
 MOST_PARAMETERS = 8
 
-# To be removed: folders with kernels that have more.
-EXCEPTIONS = tuple(f"ray_pubsub/kernels/{folder}/" for folder in ("texts",))
-
 
 def long_kernels() -> dict[str, str]:
     """Functions of kernels/ with too many parameters, by place: what a reader needs to see."""
@@ -24,7 +21,7 @@ def long_kernels() -> dict[str, str]:
 
 def test_no_kernel_has_more_parameters_than_a_reader_can_tell_apart() -> None:
     check_rule(
-        [f"{place}: {what}" for place, what in long_kernels().items() if not place.startswith(EXCEPTIONS)],
+        [f"{place}: {what}" for place, what in long_kernels().items()],
         rule=f"a kernel has at most {MOST_PARAMETERS} parameters",
         instead="pass NamedTuples of arrays; where the call must be quick, plain tuples to which the kernel gives names",
     )

@@ -17,6 +17,7 @@ from ray_pubsub.columns.test_records import TEST
 from ray_pubsub.columns.texts.computed_sets import SetComputer, SetList
 from ray_pubsub.columns.texts.parsed_texts import ParsedTexts
 from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.kernels.columns.code_space import ClauseRows
 from ray_pubsub.kernels.texts.normal_form import (
     CLAUSES,
     CONJUNCTIVE,
@@ -116,7 +117,7 @@ def _clauses(
         kept = counts >= 0
         records = np.zeros(int(counts[kept].sum()), TEST)
         owners, starts = np.empty(int(kept.sum()), np.int64), np.zeros(int(kept.sum()) + 1, np.int64)
-        write_records(columns, work, offsets, here, counts, computed, records, owners, starts)
+        write_records(columns, work, offsets, here, counts, computed, ClauseRows(owners, starts, records))
         owners += first_owner + text
         yield _Part(owners, starts, records)
         text = after

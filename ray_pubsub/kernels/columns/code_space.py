@@ -15,7 +15,7 @@ from numba import carray
 from ray_pubsub.kernels.compiled import inlined
 from ray_pubsub.kernels.intrinsics import pointer_float64, pointer_int32, pointer_int64
 
-__all__ = ["TRACK_DTYPES", "Bounds", "CodeIntervals", "Pieces", "TestFields", "Tracks", "tracks_at"]
+__all__ = ["TRACK_DTYPES", "Bounds", "ClauseRows", "CodeIntervals", "Pieces", "TestFields", "Tracks", "tracks_at"]
 
 
 class Tracks(NamedTuple):
@@ -56,6 +56,14 @@ class TestFields(NamedTuple):
     kind: Any
     low: Bounds
     high: Bounds
+
+
+class ClauseRows(NamedTuple):
+    """A clause table (columns/clause_table.py) that has room for more clauses."""
+
+    owners: Any
+    offsets: Any
+    tests: Any
 
 
 class CodeIntervals(NamedTuple):

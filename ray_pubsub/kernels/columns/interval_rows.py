@@ -8,7 +8,7 @@ from numba import njit
 
 from ray_pubsub.kernels.compiled import compiled
 
-__all__ = ["ClauseRows", "IntervalShape", "RowBounds", "find_plain", "put_intervals", "put_many_intervals"]
+__all__ = ["IntervalShape", "RowBounds", "find_plain", "put_intervals", "put_many_intervals"]
 
 
 class RowBounds(NamedTuple):
@@ -26,14 +26,6 @@ class IntervalShape(NamedTuple):
     lows: Any
     highs: Any
     template: Any
-
-
-class ClauseRows(NamedTuple):
-    """A clause table (columns/clause_table.py) that has room for more clauses."""
-
-    owners: Any
-    offsets: Any
-    tests: Any
 
 
 @compiled

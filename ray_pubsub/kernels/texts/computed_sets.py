@@ -17,7 +17,10 @@ from ray_pubsub.kernels.texts.cuts import (
     ABSENCE,
     BEHIND,
     BELOW,
+    HIGHEST,
     LEAD,
+    LOWEST,
+    Edge,
     complement,
     copy_cut,
     put_everything,
@@ -94,19 +97,19 @@ def ordered(operand, order):
 @piece
 def put_point(cuts, at, operand, order):
     whole = ordered(operand, order)
-    return put_interval(cuts, at, operand.kind, LEAD, whole, operand.rest, BEHIND, whole, operand.rest)
+    return put_interval(cuts, at, operand.kind, Edge(LEAD, whole, operand.rest), Edge(BEHIND, whole, operand.rest))
 
 
 @piece
 def put_below(cuts, at, operand, place, order):
     whole = ordered(operand, order)
-    return put_interval(cuts, at, operand.kind, BELOW, 0, 0.0, place, whole, operand.rest)
+    return put_interval(cuts, at, operand.kind, LOWEST, Edge(place, whole, operand.rest))
 
 
 @piece
 def put_above(cuts, at, operand, place, order):
     whole = ordered(operand, order)
-    return put_interval(cuts, at, operand.kind, place, whole, operand.rest, ABOVE, 0, 0.0)
+    return put_interval(cuts, at, operand.kind, Edge(place, whole, operand.rest), HIGHEST)
 
 
 @piece
@@ -117,7 +120,8 @@ def put_bounds(cuts, at, node, order):
         low, high = order.rank[low], order.rank[high]
     low_place = BELOW if node.low_side == NO_SIDE else LEAD if node.low_side == BEFORE else BEHIND
     high_place = ABOVE if node.high_side == NO_SIDE else LEAD if node.high_side == BEFORE else BEHIND
-    return put_interval(cuts, at, node.kind, low_place, low, node.low_rest, high_place, high, node.high_rest)
+    low_edge, high_edge = Edge(low_place, low, node.low_rest), Edge(high_place, high, node.high_rest)
+    return put_interval(cuts, at, node.kind, low_edge, high_edge)
 
 
 @piece
@@ -142,18 +146,19 @@ def put_between(cuts, at, low, high, negated, order):
     if low.kind == UNKNOWN or high.kind == UNKNOWN:
         return at
     first, last = ordered(low, order), ordered(high, order)
-    return put_interval(cuts, at, low.kind, LEAD, first, low.rest, BEHIND, last, high.rest)
+    return put_interval(cuts, at, low.kind, Edge(LEAD, first, low.rest), Edge(BEHIND, last, high.rest))
 
 
 @piece
 def put_prefixed(cuts, at, number, order):
     """The strings that a `like` without wildcards, but at its end, admits."""
     low, end = order.rank[order.prefix[number]], order.prefix_end[number]
+    first = Edge(LEAD, low, 0.0)
     if end == EQUALITY:
-        return put_interval(cuts, at, STRING, LEAD, low, 0.0, BEHIND, low, 0.0)
+        return put_interval(cuts, at, STRING, first, Edge(BEHIND, low, 0.0))
     if end == NO_SUCCESSOR:
-        return put_interval(cuts, at, STRING, LEAD, low, 0.0, ABOVE, 0, 0.0)
-    return put_interval(cuts, at, STRING, LEAD, low, 0.0, LEAD, order.rank[end], 0.0)
+        return put_interval(cuts, at, STRING, first, HIGHEST)
+    return put_interval(cuts, at, STRING, first, Edge(LEAD, order.rank[end], 0.0))
 
 
 @piece

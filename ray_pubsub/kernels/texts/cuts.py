@@ -6,14 +6,16 @@ leaving it. Absence is a kind of its own. Timestamps are whole: just behind one 
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from ray_pubsub.kernels.compiled import piece
 from ray_pubsub.kernels.texts.layout import BOOLEAN, TIMESTAMP
 
 __all__ = [
-    "ABOVE", "ABSENCE", "BEHIND", "BELOW", "CUT", "LEAD", "complement", "is_after", "put_cut", "put_everything", "put_interval",
-    "sweep",
+    "ABOVE", "ABSENCE", "BEHIND", "BELOW", "CUT", "HIGHEST", "LEAD", "LOWEST", "Edge", "complement", "is_after", "put_cut",
+    "put_everything", "put_interval", "sweep",
 ]  # fmt: skip
 
 CUT = np.dtype([("whole", "<i8"), ("rest", "<f8"), ("kind", "u1"), ("place", "u1"), ("step", "i1")], align=True)
@@ -23,6 +25,17 @@ ABSENCE = 5
 LARGEST = np.int64(2**63 - 1)
 FEW = 16
 """Cuts up to which they are sorted by insertion."""
+
+
+class Edge(NamedTuple):
+    """Where an interval begins or ends: the place of a cut, and the value it is at."""
+
+    place: Any
+    whole: Any
+    rest: Any
+
+
+LOWEST, HIGHEST = Edge(BELOW, 0, 0.0), Edge(ABOVE, 0, 0.0)
 
 
 @piece
@@ -52,16 +65,16 @@ def put_cut(cut, kind, place, whole, rest, step):
 
 
 @piece
-def put_interval(cuts, at, kind, low_place, low_whole, low_rest, high_place, high_whole, high_rest):
+def put_interval(cuts, at, kind, low, high):
     """Two more cuts, if there is anything between them; where the next ones go."""
-    put_cut(cuts[at], kind, low_place, low_whole, low_rest, 1)
-    put_cut(cuts[at + 1], kind, high_place, high_whole, high_rest, -1)
+    put_cut(cuts[at], kind, low.place, low.whole, low.rest, 1)
+    put_cut(cuts[at + 1], kind, high.place, high.whole, high.rest, -1)
     return at + 2 if is_after(cuts[at + 1], cuts[at]) else at
 
 
 @piece
 def put_everything(cuts, at, kind):
-    return put_interval(cuts, at, kind, BELOW, 0, 0.0, ABOVE, 0, 0.0)
+    return put_interval(cuts, at, kind, LOWEST, HIGHEST)
 
 
 @piece
@@ -144,7 +157,7 @@ def two_valued(cuts, start, stop):
         at = put_everything(cuts, at, BOOLEAN)
     elif false or true:
         value = 1 if true else 0
-        at = put_interval(cuts, at, BOOLEAN, LEAD, value, 0.0, BEHIND, value, 0.0)
+        at = put_interval(cuts, at, BOOLEAN, Edge(LEAD, value, 0.0), Edge(BEHIND, value, 0.0))
     while last < stop:
         copy_cut(cuts[at], cuts[last])
         at += 1

@@ -233,9 +233,10 @@ def take_predicate(text, place, end, leaf, operands, buffer, state, limits):
 
 
 @piece
-def parse_text(text, place, end, leaves, operands, program, buffer, state, limits, levels):
+def parse_text(text, place, end, parsed, state, limits, levels):
     """Writes one text's leaves and program; whether it was read. `state`: how many leaves, operands, bytes of the buffer and items of
     programs there are. `levels`: what is around the parentheses that are open."""
+    leaves, operands, program, buffer = parsed.leaves, parsed.operands, parsed.program, parsed.buffer
     alternatives, alternative_depth, together, together_depth, level, count = 0, 0, 0, 0, 0, 0
     place = next_place(text, place, end)
     while True:
@@ -302,19 +303,16 @@ def parse_text(text, place, end, leaves, operands, program, buffer, state, limit
 def parse_texts(data, start, stop, limits, parsed):
     """Parses data[start[t]:stop[t]] for all t; read[t] says whether it was read. Returns also how many leaves, operands, bytes and items
     were written."""
-    leaves, operands, program, buffer = parsed.leaves, parsed.operands, parsed.program, parsed.buffer
     state = np.zeros(4, np.int64)
     levels = np.zeros((limits.nesting_depth + 1, 5), np.int64)
     read = np.zeros(len(start), np.bool_)
     before = state.copy()
     for number in range(len(start)):
         before[:] = state
-        read[number] = parse_text(
-            data, start[number], stop[number], leaves, operands, program, buffer, state, limits, levels
-        )
+        read[number] = parse_text(data, start[number], stop[number], parsed, state, limits, levels)
         if not read[number]:
             state[:] = before
         parsed.leaf_offsets[number + 1] = state[0]
         parsed.program_offsets[number + 1] = state[3]
-    leaves[state[0]].first = state[1]
+    parsed.leaves[state[0]].first = state[1]
     return read, state

@@ -144,8 +144,9 @@ def put_set(parsed, nodes, number, attribute, flags, records, at, stack):
 
 
 @compiled
-def write_records(parsed, work, clause_offsets, form, sizes, sets, records, owners, offsets):
-    """Writes the records of all clauses that can hold; `records` is zeroed. Returns how many clauses there are."""
+def write_records(parsed, work, clause_offsets, form, sizes, sets, table):
+    """Writes all clauses that can hold to a table (ClauseRows) whose records are zeroed. Returns how many clauses there are."""
+    owners, offsets, records = table
     nodes, starts, tests = work.nodes, work.found.starts, work.found.tests
     stack = np.empty(work.state[0] + 2, np.int32)
     count = at = 0

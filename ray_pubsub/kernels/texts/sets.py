@@ -6,6 +6,8 @@ some points (EXCLUDED). The others (OPAQUE; PATTERNED if a pattern is part of it
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from ray_pubsub.kernels.compiled import piece
@@ -61,12 +63,20 @@ EMPTY, ALWAYS = -1, -2
 """In the place of a node."""
 
 
+class Source(NamedTuple):
+    """What a node is made of; see NODE."""
+
+    origin: Any
+    left: Any
+    right: Any
+
+
 @piece
-def new_node(nodes, state, sort, origin, left, right, attribute, kind, size):
+def new_node(nodes, state, sort, source, attribute, kind, size):
     number = state[0]
     state[0] += 1
     node = nodes[number]
-    node.sort, node.origin, node.left, node.right = sort, origin, left, right
+    node.sort, node.origin, node.left, node.right = sort, source.origin, source.left, source.right
     node.attribute, node.kind, node.size = attribute, kind, size
     return number
 
@@ -98,7 +108,7 @@ def is_void(node):
 
 @piece
 def compared(leaves, operands, number, negated, nodes, state):
-    leaf = leaves[number]
+    leaf, source = leaves[number], Source(PREDICATE, number, negated)
     operand = operands[leaf.first]
     kind, operator = operand.kind, leaf.operator
     if kind == UNKNOWN:
@@ -106,16 +116,16 @@ def compared(leaves, operands, number, negated, nodes, state):
     if negated:
         operator ^= 1
     if operator == EQUAL or (operator == UNEQUAL and kind == BOOLEAN):
-        found = new_node(nodes, state, PLAIN, PREDICATE, number, negated, leaf.attribute, kind, 1)
+        found = new_node(nodes, state, PLAIN, source, leaf.attribute, kind, 1)
         set_bounds(nodes[found], BEFORE, operand, AFTER, operand)
         if operator == UNEQUAL:
             nodes[found].low_whole = nodes[found].high_whole = 1 - operand.whole
         return found
     if kind == BOOLEAN or (kind == STRING and operator != UNEQUAL):
-        return new_node(nodes, state, OPAQUE, PREDICATE, number, negated, leaf.attribute, MIXED, 1)
+        return new_node(nodes, state, OPAQUE, source, leaf.attribute, MIXED, 1)
     if operator == UNEQUAL:
-        return new_node(nodes, state, EXCLUDED, PREDICATE, number, negated, leaf.attribute, kind, 1)
-    found = new_node(nodes, state, PLAIN, PREDICATE, number, negated, leaf.attribute, kind, 1)
+        return new_node(nodes, state, EXCLUDED, source, leaf.attribute, kind, 1)
+    found = new_node(nodes, state, PLAIN, source, leaf.attribute, kind, 1)
     if operator in (GREATER, GREATER_OR_EQUAL):
         set_bounds(nodes[found], AFTER if operator == GREATER else BEFORE, operand, NO_SIDE, operand)
     else:
@@ -125,7 +135,7 @@ def compared(leaves, operands, number, negated, nodes, state):
 
 @piece
 def member(leaves, operands, number, negated, nodes, state):
-    leaf = leaves[number]
+    leaf, source = leaves[number], Source(PREDICATE, number, negated)
     exclusive = (leaf.negated != 0) != negated
     kind, points, last = UNKNOWN, 0, leaf.first
     for place in range(leaf.first, leaves[number + 1].first):
@@ -138,23 +148,23 @@ def member(leaves, operands, number, negated, nodes, state):
         return EMPTY
     if exclusive:
         sort = OPAQUE if kind == BOOLEAN else EXCLUDED
-        return new_node(nodes, state, sort, PREDICATE, number, negated, leaf.attribute, kind, points)
+        return new_node(nodes, state, sort, source, leaf.attribute, kind, points)
     sort = PLAIN if points == 1 else RUN
-    found = new_node(nodes, state, sort, PREDICATE, number, negated, leaf.attribute, kind, points)
+    found = new_node(nodes, state, sort, source, leaf.attribute, kind, points)
     set_bounds(nodes[found], BEFORE, operands[last], AFTER, operands[last])
     return found
 
 
 @piece
 def between(leaves, operands, number, negated, nodes, state):
-    leaf = leaves[number]
+    leaf, source = leaves[number], Source(PREDICATE, number, negated)
     low, high = operands[leaf.first], operands[leaf.first + 1]
     kind = low.kind
     if kind != high.kind or (kind != NUMBER and kind != TIMESTAMP):
-        return new_node(nodes, state, OPAQUE, PREDICATE, number, negated, leaf.attribute, MIXED, 1)
+        return new_node(nodes, state, OPAQUE, source, leaf.attribute, MIXED, 1)
     if (leaf.negated != 0) != negated:
-        return new_node(nodes, state, RUN, PREDICATE, number, negated, leaf.attribute, kind, 2)
-    found = new_node(nodes, state, PLAIN, PREDICATE, number, negated, leaf.attribute, kind, 1)
+        return new_node(nodes, state, RUN, source, leaf.attribute, kind, 2)
+    found = new_node(nodes, state, PLAIN, source, leaf.attribute, kind, 1)
     set_bounds(nodes[found], BEFORE, low, AFTER, high)
     return EMPTY if is_void(nodes[found]) else found
 
@@ -162,7 +172,7 @@ def between(leaves, operands, number, negated, nodes, state):
 @piece
 def literal(leaves, operands, number, negated, nodes, state):
     """The set of values for which a predicate, or its negation, is true."""
-    leaf = leaves[number]
+    leaf, source = leaves[number], Source(PREDICATE, number, negated)
     operator = leaf.operator
     if operator < BETWEEN:
         return compared(leaves, operands, number, negated, nodes, state)
@@ -174,7 +184,7 @@ def literal(leaves, operands, number, negated, nodes, state):
         operand = operands[leaf.first]
         return EMPTY if operand.kind == UNKNOWN or (operand.whole != 0) == negated else ALWAYS
     if operator == BARE:
-        found = new_node(nodes, state, PLAIN, PREDICATE, number, negated, leaf.attribute, BOOLEAN, 1)
+        found = new_node(nodes, state, PLAIN, source, leaf.attribute, BOOLEAN, 1)
         node = nodes[found]
         node.low_side, node.high_side, node.low_rest, node.high_rest = BEFORE, AFTER, 0.0, 0.0
         node.low_whole = node.high_whole = 0 if negated else 1
@@ -182,7 +192,7 @@ def literal(leaves, operands, number, negated, nodes, state):
     patterned = operator == REGEXP or (operator == LIKE and leaf.prefix == 0)
     sort = PATTERNED if patterned else OPAQUE
     kind = MIXED if operator == ABSENCE else STRING
-    return new_node(nodes, state, sort, PREDICATE, number, negated, leaf.attribute, kind, 1)
+    return new_node(nodes, state, sort, source, leaf.attribute, kind, 1)
 
 
 @piece
@@ -191,17 +201,17 @@ def united(first, second, nodes, state):
     left, right = nodes[first], nodes[second]
     kind = left.kind if left.kind == right.kind else MIXED
     sort = RUN if left.sort <= RUN and right.sort <= RUN else OPAQUE
-    return new_node(nodes, state, sort, UNION, first, second, left.attribute, kind, left.size + right.size)
+    return new_node(nodes, state, sort, Source(UNION, first, second), left.attribute, kind, left.size + right.size)
 
 
 @piece
 def intersected(first, second, nodes, state):
     """What both of two sets of an attribute admit."""
-    left, right = nodes[first], nodes[second]
+    left, right, source = nodes[first], nodes[second], Source(INTERSECTION, first, second)
     if left.kind != MIXED and right.kind != MIXED and left.kind != right.kind:
         return EMPTY
     if left.sort == PLAIN and right.sort == PLAIN:
-        number = new_node(nodes, state, PLAIN, INTERSECTION, first, second, left.attribute, left.kind, 1)
+        number = new_node(nodes, state, PLAIN, source, left.attribute, left.kind, 1)
         node = nodes[number]
         lower, upper = left, left
         if right.low_side != NO_SIDE and (
@@ -221,8 +231,8 @@ def intersected(first, second, nodes, state):
         return EMPTY if is_void(node) else number
     if left.sort == EXCLUDED and right.sort == EXCLUDED:
         size = left.size + right.size
-        return new_node(nodes, state, EXCLUDED, INTERSECTION, first, second, left.attribute, left.kind, size)
+        return new_node(nodes, state, EXCLUDED, source, left.attribute, left.kind, size)
     sort = PATTERNED if left.sort == PATTERNED or right.sort == PATTERNED else OPAQUE
     kind = left.kind if left.kind == right.kind else MIXED
     size = left.size + right.size
-    return new_node(nodes, state, sort, INTERSECTION, first, second, left.attribute, kind, size)
+    return new_node(nodes, state, sort, source, left.attribute, kind, size)
