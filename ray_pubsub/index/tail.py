@@ -62,16 +62,16 @@ class TailView:
         offsets, out = np.zeros(events.size + 1, np.int64), np.empty(self.clauses * events.size + 1, np.int64)
         verdicts = np.zeros((events.size, self.opaque), dtype=np.bool_)
         if self.opaque:
-            for row, event in enumerate(rows_with_flags(events, vocabulary)):
-                verdicts[row] = self._verdicts(event, vocabulary)
+            names = [vocabulary.attributes.texts[number] for number in self.sets.attributes[: self.opaque].tolist()]
+            for row, event in enumerate(rows_with_flags(events, vocabulary, frozenset(names))):
+                verdicts[row] = self._verdicts(event, names, vocabulary)
         values = workspace().take("tail", tail_values, cells.attributes)
         match_tail((self.clauses, *self.addresses), cells.offsets, cells[2:], verdicts, values, offsets, out)
         return Hits(offsets, out[: offsets[-1]])
 
-    def _verdicts(self, event: Event, vocabulary: Vocabulary) -> NDArray[np.bool_]:
+    def _verdicts(self, event: Event, names: list[str], vocabulary: Vocabulary) -> NDArray[np.bool_]:
         verdict = np.zeros(self.opaque, dtype=np.bool_)
-        for number in range(self.opaque):
-            name = vocabulary.attributes.texts[int(self.sets.attributes[number])]
+        for number, name in enumerate(names):
             verdict[number] = _admits(self.sets.value_set(number, vocabulary), event, name)
         return verdict
 
@@ -174,12 +174,14 @@ def _flag_cells(flags: Flags, attributes: int) -> tuple[NDArray[Any], ...]:
     return flags.rows[known], flags.numbers[known], kind, np.ones(count, np.int64), np.zeros(count)
 
 
-def rows_with_flags(events: EventBatch, vocabulary: Vocabulary) -> list[dict[str, Value]]:
-    """The events as dictionaries, with their computed attributes."""
-    rows = events.rows()
+def rows_with_flags(events: EventBatch, vocabulary: Vocabulary, wanted: frozenset[str]) -> list[dict[str, Value]]:
+    """The wanted attributes of the events, computed ones among them, as dictionaries. Others are not touched: a long list is expensive."""
+    rows = events.rows(wanted)
     if events.flags is not None:
         for row, number in zip(events.flags.rows.tolist(), events.flags.numbers.tolist(), strict=True):
-            rows[row][vocabulary.attributes.texts[number]] = Value(Kind.BOOLEAN, True)
+            name = vocabulary.attributes.texts[number]
+            if name in wanted:
+                rows[row][name] = Value(Kind.BOOLEAN, True)
     return rows
 
 

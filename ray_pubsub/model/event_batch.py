@@ -9,7 +9,7 @@ position in the lane's strings, which may repeat themselves; columns/string_hash
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -178,10 +178,12 @@ class EventBatch:
             )
         return self._cells
 
-    def rows(self) -> list[dict[str, Value]]:
-        """The events as dictionaries. For the scan engine and for people, not for a hot path."""
+    def rows(self, wanted: Container[str] | None = None) -> list[dict[str, Value]]:
+        """The events as dictionaries, or the wanted attributes of them. For the scan engine and for people, not for a hot path."""
         events: list[dict[str, Value]] = [{} for _ in range(self.size)]
         for lane in self.lanes:
+            if wanted is not None and lane.attribute not in wanted:
+                continue
             rows = range(self.size) if lane.rows is None else lane.rows.tolist()
             for position, row in enumerate(rows):
                 events[row][lane.attribute] = Value(lane.kind, lane.plain(position))

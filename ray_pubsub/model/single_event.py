@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import numpy as np
@@ -68,9 +68,10 @@ class SingleEvent(EventBatch):
             self._cells = Cells(np.arange(count + 1), np.zeros(count, dtype=np.int32), whole, rest)
         return self._cells
 
-    def rows(self) -> list[dict[str, Value]]:
+    def rows(self, wanted: Container[str] | None = None) -> list[dict[str, Value]]:
         values = [Value(KIND_OF[kind], plain) for kind, plain in zip(self.kinds, self.plains, strict=True)]
-        return [dict(zip(self.names, values, strict=True))]
+        found = dict(zip(self.names, values, strict=True))
+        return [found if wanted is None else {name: found[name] for name in self.names if name in wanted}]
 
     def __reduce__(self) -> Any:
         return SingleEvent, (self.names, self.kinds, self.plains, self.scope)

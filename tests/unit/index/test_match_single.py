@@ -15,6 +15,7 @@ from ray_pubsub.index import tombstone_bits as slot_marks
 from ray_pubsub.index.merge_policy import MergePolicy
 from ray_pubsub.index.segment_maintenance import SegmentMaintenance
 from ray_pubsub.index.segmented_index import SegmentedIndex
+from ray_pubsub.model.event_batch import ListColumn
 from ray_pubsub.settings import Limits
 
 NAMES = ["a0", "a1", "a2", "a3"]
@@ -143,3 +144,15 @@ def test_a_replaced_subscription_is_there_once_whenever_one_looks(monkeypatch: p
     assert not failures
     index.wait_for_merges()
     assert sorted(index.match({"a0": 3, "a1": 4})) == everybody
+
+
+def test_lists_are_not_made_python_objects_for_clauses_added_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those are for the scan engine: a list may have 100,000 elements, each an object."""
+    index = MatchIndex()
+    index.add("small", "not exists(items, n > 5)")
+    index.add("other", "not list_contains(tags, 'a')")
+    monkeypatch.setattr(ListColumn, "_rows", None)
+    found = index.match_many(
+        [{"items": [{"n": 1}, None], "tags": ["b"]}, {"items": [{"n": 7}], "tags": ["a"]}, {"tags": []}]
+    )
+    assert [sorted(each) for each in found] == [["other", "small"], [], ["other"]]
