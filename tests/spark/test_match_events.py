@@ -231,3 +231,27 @@ def test_the_example_in_the_documents(spark: SparkSession, server: Server, capsy
     assert "100 subscriptions added, 0 rejected" in printed
     assert "|event_id|subscription_id|subscriber|priority|model|" in printed
     assert server.unsubscribe_many([f"w{number}" for number in range(100)]) == 100
+
+
+def test_lists_and_computed_attributes(spark: SparkSession, server: Server) -> None:
+    """Arrays, arrays of structs and functions of columns, with a server and in a back-test without one."""
+    from spark_bridge import backtest
+
+    texts = {
+        "tagged": "list_contains(tags, 'red') and lower(name) = 'anna'",
+        "item": "exists(items, price < 5 and color = 'red')",
+        "long": "len(tags) >= 2 and n * 2 > 3",
+    }
+    server.subscribe_many(texts.keys(), texts.values(), subscriber="lists")
+    schema = "n long, name string, tags array<string>, items array<struct<price: double, color: string>>"
+    events = [
+        (1, "ANNA", ["red", None], [(9.0, "red"), (1.0, "blue")]),
+        (2, "Anna", ["blue", "red"], [(1.0, "red")]),
+        (3, "Bert", None, []),
+    ]
+    frame = spark.createDataFrame(events, schema)
+    matched = match_events(frame, server, event_id="n").select("event_id", "subscription_id")
+    assert found(matched) == [(1, "tagged"), (2, "item"), (2, "long"), (2, "tagged")]
+    counted = backtest(texts, frame, event_id="n")
+    assert dict(zip(counted.ids, counted.counts.tolist(), strict=True)) == {"tagged": 2, "item": 1, "long": 1}
+    assert server.unsubscribe_many(texts) == 3
