@@ -95,5 +95,4 @@ lock: $(STAMP)  ## resolve pyproject.toml into requirements.lock
 	@echo "setuptools>=84.2" | $(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --no-emit-find-links - >> requirements.lock
 
 clean:  ## remove what the commands made
-	rm -rf .venv site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	rm -rf .venv .audit .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .audit site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
