@@ -1,1 +1,1 @@
-"""What a user of a running server holds: start, connect, publish, consume, load, and the results of each."""
+"""The client side of a running server: start and connect, publish, consume, load subscriptions, and the results of each."""

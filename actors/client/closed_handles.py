@@ -1,7 +1,7 @@
-"""What stands in the place of an actor's handle once the server was stopped or closed here.
+"""The object that replaces an actor's handle after the server was stopped or closed in this process.
 
-A call by a handle of a connection that has ended would make Ray start a new cluster, and one to an actor that was stopped would be waited
-for as if it were restarting.
+Without it, a call through a handle whose connection has ended would make Ray start a new cluster, and a call to a stopped actor would wait
+as if the actor were restarting.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["ClosedHandle"]
 
 
 class ClosedHandle:
-    """Every use of it raises ServerClosedError."""
+    """Stands in for an actor's handle; every use raises ServerClosedError."""
 
     def __init__(self, server: str, how: str) -> None:
         self._server, self._how = server, how
@@ -23,6 +23,6 @@ class ClosedHandle:
         return f"<handle of {self._server!r}, which was {self._how}>"
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_"):  # what copying, pickling and inspecting look for
+        if name.startswith("_"):  # copy, pickle and inspect look for such names
             raise AttributeError(name)
         raise ServerClosedError(self._server, self._how)

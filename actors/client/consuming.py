@@ -1,4 +1,4 @@
-"""A consumer's side: polling, acknowledging, listening."""
+"""The consumer's side of a server: polling, acknowledging and listening."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from ray_pubsub.model.metadata import Lookup, data_of, distinct_data, tags_of
 __all__ = ["Consumer"]
 
 LONGEST_WAIT = 10.0
-"""Seconds of one call. A longer wait is several, so that a process that died meanwhile is noticed."""
+"""The longest wait of one call, in seconds. A longer wait takes several calls, so that the death of the process is noticed."""
 PAUSE = 0.05
 
 
 class Consumer:
-    """Deliveries of any subscriber. Safe to use from several threads."""
+    """Polls and settles deliveries, for any subscriber. Safe to use from several threads."""
 
     def __init__(self, mailboxes: Any, timeout: float, check: SubscriberCheck, lookup: Lookup | None = None) -> None:
-        """`lookup`: finds what subscriptions carry."""
+        """`lookup` finds the data and tags of subscriptions."""
         self._mailboxes = mailboxes
         self._timeout = timeout
         self._check = check
         self._lookup = lookup
 
     def close(self, handle: Any) -> None:
-        """A listener that goes on meets this handle, which raises."""
+        """Replaces the mailboxes' handle by one that raises, so that a listener that is still running ends with ServerClosedError."""
         self._mailboxes = handle
 
     def poll(
@@ -51,7 +51,7 @@ class Consumer:
                 if not len(found):
                     self._check.warn_if_unknown(subscriber)
                 return self._described(found.deliveries()) if with_data else found.deliveries()
-            if now - begun < own / 2:  # answered early, because very many wait there
+            if now - begun < own / 2:  # the mailboxes answer early when too many callers wait
                 time.sleep(min(PAUSE, ends - now))
 
     async def poll_async(
@@ -66,7 +66,7 @@ class Consumer:
                 reference = self._mailboxes.poll.remote(subscriber, limit, own, visibility_timeout)
                 found: DeliveryColumns = await answer_async(reference, "the mailboxes", own + self._timeout)
             except UnavailableError as error:
-                # What it may have handed out comes again after its visibility timeout.
+                # If that process handed out deliveries, they come again after their visibility timeout.
                 if error.gone or time.monotonic() > ends + self._timeout:
                     raise
                 await asyncio.sleep(PAUSE)
@@ -82,7 +82,7 @@ class Consumer:
                 await asyncio.sleep(min(PAUSE, max(0.0, ends - now)))
 
     def _described(self, deliveries: list[Delivery]) -> list[Delivery]:
-        """With what their subscriptions carry now."""
+        """Returns the deliveries with the data and tags that their subscriptions have now."""
         if not deliveries:
             return deliveries
         known = distinct_data(self._lookup, [each.subscription_id for each in deliveries])
@@ -141,12 +141,12 @@ class Consumer:
         return int(self._call("remove_mailbox", subscriber))
 
     def stats(self, subscriber: str | None) -> list[MailboxStats]:
-        """Of one mailbox, or of all."""
+        """Returns the statistics of one mailbox, or of all if `subscriber` is None."""
         found: list[MailboxStats] = self._call("mailbox_stats", subscriber)
         return found
 
     def _settle(self, method: str, deliveries: Any, *arguments: Any) -> AckReport:
-        """One call for each subscriber; the reports are joined by position."""
+        """Calls the mailboxes once for each subscriber. Positions in the joined report refer to `deliveries`."""
         accepted, stale = 0, []
         for subscriber, places, receipts in _by_subscriber(deliveries):
             report: AckReport = self._call(method, subscriber, receipts, *arguments)
@@ -155,7 +155,8 @@ class Consumer:
         return AckReport(accepted, sorted(stale))
 
     def _call(self, method: str, *arguments: Any, more: float = 0.0) -> Any:
-        """Repeated while the process restarts: what was settled before is then reported as stale, and nothing else happens."""
+        """Calls a method of the mailboxes, again while their process restarts. A repeated call is harmless: what it had settled before
+        is reported as stale."""
 
         def call(timeout: float) -> Any:
             reference = getattr(self._mailboxes, method).remote(*arguments)

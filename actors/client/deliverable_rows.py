@@ -1,6 +1,8 @@
-"""Which rows of a batch can be put into a mailbox. Types of Arrow and of Spark hold a little more than those of Python, as which they are
-unpacked there: years beyond 9999 and before 1, strings that are not UTF-8, zones of which only Java has heard. Events are matched whatever
-of it they have."""
+"""Finds the rows of a batch that cannot be put into a mailbox.
+
+A mailbox holds events as Python values. Arrow and Spark can represent a few values that Python cannot: years after 9999 or before 1,
+strings that are not UTF-8, time zones that only Java knows. Such events are matched all the same.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_0
 
 
 def in_utc(batch: Any) -> Any:
-    """The same moments, named by UTC."""
+    """Returns the batch with the same moments, all timestamps in UTC."""
     fields = [pa.field(field.name, _utc(field.type)) for field in batch.schema]
     columns = [
         column if column.type == field.type else column.cast(field.type)
@@ -32,12 +34,12 @@ def in_utc(batch: Any) -> Any:
 
 
 def in_known_zones(batch: Any) -> Any:
-    """The batch itself; or, if it has a zone that Python does not know, the same moments by UTC."""
+    """Returns the batch unchanged, or converted to UTC if it has a time zone that Python does not know."""
     return batch if all(map(_zones_known, batch.schema.types)) else in_utc(batch)
 
 
 def beyond_calendar(batch: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """The columns with moments that Python's calendar lacks, each with the rows that have one."""
+    """Yields each column that has moments outside Python's calendar, with a mask of the rows that have one."""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if _has_moments(column.type):
             rows = _beyond(column)
@@ -46,12 +48,12 @@ def beyond_calendar(batch: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
 
 
 def without_rows(table: Any, bad: Collection[int]) -> Any:
-    """The table with nulls in the rows of bad events. They are never delivered, and what is wrong with them (bytes that are not UTF-8)
-    would have a coordinator refuse the whole table."""
+    """Returns the table with nulls in the rows of bad events. They are never delivered, but what is wrong with them (bytes that are not
+    UTF-8) would make a coordinator refuse the whole table."""
     if not bad:
         return table
     for place, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):  # its values would stay, whichever rows refer to them
+        if pa.types.is_dictionary(field.type):  # a dictionary keeps its values even if no row refers to them
             table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
     excluded = np.zeros(table.num_rows, dtype=bool)
     excluded[list(bad)] = True
@@ -72,7 +74,7 @@ def _zones_known(kind: Any) -> bool:
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         try:
             pa.lib.string_to_tzinfo(kind.tz)
-        except Exception:  # of several kinds, by the package that would have to know it
+        except Exception:  # its type depends on the package that looks the zone up
             return False
     if pa.types.is_map(kind):
         return _zones_known(kind.item_type)
@@ -107,10 +109,10 @@ def _beyond(array: Any) -> NDArray[np.bool_]:
 
 
 def moments_beyond_calendar(moments: Any) -> NDArray[np.bool_]:
-    """Of a column of timestamps."""
+    """Returns a mask of the timestamps that are outside the years 1 to 9999."""
     day = A_DAY[moments.type.unit]
     if day == A_DAY["ns"]:
-        return np.zeros(len(moments), dtype=bool)  # 64 bits of them do not reach as far
+        return np.zeros(len(moments), dtype=bool)  # nanoseconds in 64 bits stay within these years
     return _outside(moments.cast(pa.int64()), FIRST_DAY * day, (LAST_DAY + 1) * day - 1)
 
 

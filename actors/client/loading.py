@@ -1,4 +1,4 @@
-"""Many subscriptions into the registry, in portions, with a progress bar."""
+"""Sends many subscriptions to the registry, in portions, with a progress bar."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ray_pubsub.model.metadata import given_columns
 __all__ = ["load_subscriptions"]
 
 PORTION = 20_000
-"""Subscriptions in one transaction."""
+"""The number of subscriptions in one transaction."""
 WORTH_A_BAR = 50_000
 
 Send = Callable[..., AddReport]
-"""Calls a method of the registry."""
+"""Calls a method of the registry, given by name, with its arguments."""
 
 
 def load_subscriptions(
@@ -37,8 +37,8 @@ def load_subscriptions(
     atomic: bool,
     progress: bool | None,
 ) -> AddReport:
-    """`Server.subscribe_many`. Each portion is on disk and in effect before the next is sent; the report covers all of them. A table of
-    intervals goes in one transaction: the rows of an id may be anywhere in it."""
+    """Implements `Server.subscribe_many`. Each portion is on disk and in effect before the next one is sent; the report covers all
+    portions. A table of intervals is sent in one transaction, because the rows of one id may be anywhere in it."""
     key = new_request()
     if expressions is None and _has_intervals(ids):
         table = as_arrow_table(ids, "predicates")

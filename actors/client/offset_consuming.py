@@ -1,4 +1,4 @@
-"""A consumer's side of reading deliveries by sequence number, and of marking batches of a stream."""
+"""The consumer's side of offset reading: deliveries are read by sequence number, and batches of a stream are marked as done."""
 
 from __future__ import annotations
 
@@ -16,48 +16,50 @@ __all__ = ["OffsetConsumer"]
 
 
 class OffsetConsumer:
-    """For one server. Every call may be repeated without harm, and is while the mailboxes' process restarts."""
+    """Reads deliveries of one server by sequence number. Every call is idempotent, and is repeated while the mailboxes' process
+    restarts."""
 
     def __init__(self, server: Server) -> None:
         self._mailboxes = server.mailboxes
         self._timeout = server.settings.timeout
 
     def begin(self, subscriber: str) -> Place:
-        """From now on this subscriber's deliveries are read by sequence number, and poll refuses them. The place before all of them."""
+        """Switches a subscriber's mailbox to offset reading; from then on poll refuses it. Returns the place before its first delivery."""
         check_text("subscriber", subscriber)
         place: Place = self._call("begin_offsets", subscriber)
         return place
 
     def start(self) -> Place:
-        """The place before everything, for a look at any mailbox."""
+        """Returns the place before all deliveries, from which any mailbox can be read."""
         place: Place = self._call("first_offset")
         return place
 
     def end(self, subscriber: str) -> int:
-        """They are polled again; how many wait."""
+        """Switches a subscriber's mailbox back to polling. Returns the number of deliveries that wait in it."""
         return int(self._call("end_offsets", subscriber))
 
     def bounds(self, subscriber: str, after: Place, up_to: int | None, rows: int) -> list[int]:
-        """The ends of ranges of `rows` deliveries each, after a place, up to a sequence number or the newest."""
+        """Splits the deliveries after a place into ranges of `rows` each. Returns the sequence number at which each range ends. The last
+        range ends at `up_to`, or at the newest delivery if that is None."""
         found: list[int] = self._call("offset_bounds", subscriber, after, up_to, rows)
         return found
 
     def read(self, subscriber: str, after: Place, up_to: int) -> DeliveryColumns:
-        """The deliveries of a range; the same however often it is read, until it is acknowledged."""
+        """Returns the deliveries of a range. Repeated reads return the same deliveries, until they are acknowledged."""
         found: DeliveryColumns = self._call("read_range", subscriber, after, up_to)
         return found
 
     def ack_through(self, subscriber: str, place: Place) -> int:
-        """Everything up to this place is done with."""
+        """Acknowledges everything up to this place."""
         return int(self._call("ack_through", subscriber, place))
 
     def last_batch(self, stream: str) -> int | None:
-        """The last batch of a stream that was delivered as a whole; None if none was."""
+        """Returns the last batch of a stream that was delivered completely, or None if there is no such batch."""
         found: int | None = self._call("last_batch", stream)
         return found
 
     def mark_batch(self, stream: str, batch: int) -> None:
-        """This batch, and so all before it, were."""
+        """Records that this batch of a stream, and so every batch before it, was delivered completely."""
         self._call("mark_batch", stream, batch)
 
     def _call(self, method: str, *arguments: Any) -> Any:

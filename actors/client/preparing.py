@@ -1,4 +1,4 @@
-"""Whatever a publisher has as events, read once and made ready to travel (`transport.published_events`)."""
+"""Reads a publisher's events once and packs them for transport (`transport.published_events`)."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ POSITION_BITS = 20
 
 
 def new_request() -> str:
-    """An id for one request, by which a repetition of it is recognised."""
+    """Returns a new id for a request. A repetition of the request is recognised by it."""
     return uuid.uuid4().hex
 
 
 def prepare(
     events: Any, event_id: str | None, key: str, contents: bool = True, *, strict: bool = False
 ) -> PublishedEvents:
-    """Reads events, and packs what is delivered of each. Raises EventError if these are no events; bad ones among them are in `errors`.
-    `strict` as for events.read_events."""
+    """Reads events and packs the content that is delivered for each. Raises EventError if the argument does not hold events; bad events
+    among good ones are listed in `errors`. `strict` has the meaning that it has in events.read_events."""
     check_text("idempotency_key", key)
     if isinstance(events, Mapping):
         events = [events]
@@ -51,7 +51,7 @@ def prepare(
     batch = read(events, event_id, strict=strict)
     ids = batch.input_ids
     if event_id is None:
-        # 43 bits of the key and the position: an id of its own for every event, and nothing to make for each.
+        # Each event gets a unique id of 43 bits of the key's hash and the event's position: one range of integers, no object per event.
         first = (xxhash.xxh3_64_intdigest(key.encode()) >> 21) << POSITION_BITS
         ids = np.arange(first, first + batch.input_size)
     kept, unfit = _contents(events, batch) if contents else (None, {})
@@ -80,7 +80,8 @@ def prepare(
 
 
 def _beyond_64_bits(event_id: str | None, ids: NDArray[Any]) -> dict[int, EventError]:
-    """By position, the events whose ids are integers that neither a message nor a store can hold; in `ids` they are None then."""
+    """Returns errors, by position, for the events whose integer ids are too large for messages and stores, and sets these ids to None in
+    `ids`."""
     found: dict[int, EventError] = {}
     if ids.dtype == object and int in set(map(type, ids.tolist())):
         for place, identity in enumerate(ids.tolist()):
@@ -91,7 +92,7 @@ def _beyond_64_bits(event_id: str | None, ids: NDArray[Any]) -> dict[int, EventE
 
 
 def _not_deliverable(table: Any) -> dict[int, EventError]:
-    """By position, the events of a table that no mailbox can hold, however well they can be matched."""
+    """Returns errors, by position, for the events of a table that can be matched but that no mailbox can hold."""
     found: dict[int, EventError] = {}
     first = 0
     for part in [table] if isinstance(table, pa.RecordBatch) else table.to_batches():
@@ -112,7 +113,8 @@ def _known_zones(table: Any) -> Any:
 
 
 def _contents(events: Any, batch: EventBatch) -> tuple[Any, dict[int, EventError]]:
-    """What is delivered of each event: a table, or a list of packed events; and by position, those that cannot be delivered."""
+    """Returns the content to deliver, as a table or as a list of packed events, and errors by position for the events that cannot be
+    delivered."""
     if isinstance(events, Documents):
         return _json_contents(events, batch)
     module = type(events).__module__.partition(".")[0]
@@ -139,14 +141,15 @@ def _contents(events: Any, batch: EventBatch) -> tuple[Any, dict[int, EventError
 
 
 def _json_contents(documents: Documents, batch: EventBatch) -> tuple[list[bytes | None], dict[int, EventError]]:
-    """Documents are delivered as they came: nothing is read or packed again, unless something is left out of it."""
+    """Does the same for JSON documents. They are delivered as they came; a document is parsed and written again only if attributes are
+    left out of it."""
     bad = {error.position for error in batch.errors}
     contents = [None if place in bad else packed_json(documents.text(place)) for place in range(documents.size)]
     for place, names in left_out_by_position(batch.warnings).items():
         contents[place] = json.dumps(without_attributes(json.loads(contents[place] or b"{}"), names)).encode()
     unfit: dict[int, EventError] = {}
     for lane in batch.lanes:
-        if not is_unicode(lane.attribute):  # an escape that is half of a surrogate pair, in a key
+        if not is_unicode(lane.attribute):  # the key has an escape that is half of a surrogate pair
             rows = np.arange(batch.size) if lane.rows is None else lane.rows
             for place in (rows if batch.positions is None else batch.positions[rows]).tolist():
                 unfit[place] = EventError(None, "has a key that is not valid Unicode", place)

@@ -1,4 +1,4 @@
-"""What a publication gave: the matches with their subscribers and priorities, in columns, and what became of the deliveries."""
+"""The result of a publication: its matches in columns, with subscribers and priorities, and the outcome of the deliveries."""
 
 from __future__ import annotations
 
@@ -22,35 +22,36 @@ __all__ = ["PublishResult"]
 
 @dataclass(slots=True, eq=False)
 class PublishResult:
-    """Event number i matches `subscription_ids[offsets[i]:offsets[i + 1]]`. `len()` is the number of matches. What a MatchBatch has this
-    has too, and for every match its subscriber. The shards' answers are merged when they are first looked at."""
+    """The result of a publication. Event number i matches `subscription_ids[offsets[i]:offsets[i + 1]]`; `len()` is the number of
+    matches. It has all that a MatchBatch has, and the subscriber of every match. The shards' answers are merged on first use."""
 
     event_ids: NDArray[Any]
     levels: NDArray[np.uint8]
-    """Per event, the number of its priority level."""
+    """The number of each event's priority level."""
     level_names: tuple[str, ...]
     parts: list[Any]
-    """What each shard answered for the good events (`sharding.merging.ShardMatches`)."""
+    """The answer of each shard for the good events (`sharding.merging.ShardMatches`)."""
     positions: NDArray[np.int64] | None = None
-    """Of the good events among all; None if all are good."""
+    """The positions of the good events among all events; None if all are good."""
     errors: list[EventError] = field(default_factory=list)
-    """Events that could not be used."""
+    """One error for each event that could not be used."""
     deliveries: Delivered = field(default_factory=Delivered)
     names: dict[int, str] | None = None
     naming: Any = None
-    """Finds names by code, if they are not in `names`."""
+    """Finds subscribers' names by their codes when `names` is None."""
     lineage: str = ""
-    """Of the server's data: what the subscribers' numbers mean."""
+    """The lineage of the server's data, for which the subscribers' codes are valid."""
     idempotency_key: str | None = None
-    """Under which the same events can be published again: what was delivered is not delivered twice."""
+    """The idempotency key of this publication. Publishing the same events again under it delivers only what was not delivered before."""
     moment: int | None = None
-    """What now() was for all events, in microseconds since 1970; of a publication that went in portions, for the first of them."""
+    """The value of now() for all events, in microseconds since 1970. A publication in several portions reports that of the first
+    portion."""
     lookup: Lookup | None = None
-    """Finds what subscriptions carry, in the process that published."""
+    """Finds the data and tags of subscriptions; only available in the process that published."""
     warnings: list[EventError] = field(default_factory=list)
-    """Attributes that were left out of events because their values cannot be used: the first hundred."""
+    """The attributes that were left out of events because their values cannot be used; at most the first hundred."""
     warning_count: int = 0
-    """How many attributes were left out."""
+    """The number of attributes that were left out."""
     _merged: ShardMatches | None = None
     _ids: NDArray[Any] | None = None
     _carried: dict[Any, Metadata | None] | None = None
@@ -66,11 +67,11 @@ class PublishResult:
         return f"PublishResult({found} of {published}{bad}{odd}{full})"
 
     def __getitem__(self, event: int) -> list[Any]:
-        """The ids of the subscriptions that match the event at this position."""
+        """Returns the ids of the subscriptions that match the event at this position."""
         return self.matches()[event]
 
     def __reduce__(self) -> Any:
-        """Without what only this process can do, and what follows from the rest."""
+        """Pickles the result without the callbacks, which only work in this process, and without what can be computed again."""
         return PublishResult, (
             self.event_ids, self.levels, self.level_names, self.parts, self.positions, self.errors, self.deliveries,
             self.names, None, self.lineage, self.idempotency_key, self.moment,
@@ -79,7 +80,7 @@ class PublishResult:
 
     @classmethod
     def of(cls, events: PublishedEvents, reply: PublishReply) -> PublishResult:
-        """The events as they were published, with what the server replied. The reply's matches are in this process."""
+        """Combines the events as they were published with the server's reply, whose matches must be in this process."""
         errors = sorted([*events.errors, *reply.errors], key=lambda error: error.position or 0)
         return cls(
             events.ids,
@@ -102,7 +103,8 @@ class PublishResult:
 
     @property
     def packed_ids(self) -> Any:
-        """Subscription ids as they travel: numbers, or strings as Arrow has them. `subscription_ids` are the same."""
+        """The subscription ids in their transport form: an array of integers, or an Arrow array of strings. `subscription_ids` holds the
+        same ids."""
         return self._all().match_ids
 
     @property
@@ -114,35 +116,35 @@ class PublishResult:
 
     @property
     def subscriber_codes(self) -> NDArray[np.int32]:
-        """Per match, the server's number of the subscriber."""
+        """The server's code of each match's subscriber."""
         return self._all().match_subscribers
 
     @property
     def subscribers(self) -> NDArray[Any]:
-        """Per match, the name of the subscriber."""
+        """The name of each match's subscriber."""
         found: NDArray[Any] = np.array(self._owners(), object)[self._all().places]
         return found
 
     @property
     def priorities(self) -> NDArray[Any]:
-        """Per event, the name of its level."""
+        """The name of each event's priority level."""
         found: NDArray[Any] = np.array(self.level_names, object)[self.levels]
         return found
 
     def codes(self) -> NDArray[np.int32]:
-        """The subscribers that occur, ascending."""
+        """Returns the codes of all subscribers that have a match, in ascending order."""
         return subscribers_of(self.parts)
 
     def counts(self) -> NDArray[np.int64]:
-        """Matches per event."""
+        """Returns the number of matches of each event."""
         return np.diff(self.offsets)
 
     def pairs(self) -> Iterator[tuple[Any, Any]]:
-        """(event id, subscription id), in the order of the events."""
+        """Yields (event id, subscription id) for every match, in the order of the events."""
         return self.matches().pairs()
 
     def matches(self) -> MatchBatch:
-        """As MatchIndex.match_many gives it."""
+        """Returns the matches as `MatchIndex.match_many` returns them."""
         return MatchBatch(
             self.offsets,
             self.subscription_ids,
@@ -155,13 +157,13 @@ class PublishResult:
         )
 
     def data(self) -> list[Any]:
-        """Per match, what its subscription carries (`Server.subscribe(…, data=…)`); None if it carries nothing, or is no longer there. The
-        registry is asked when `data` or `tags` is first called. Matches of one subscription share one object."""
+        """Returns the data of each match's subscription (`Server.subscribe(…, data=…)`), or None if it has none or no longer exists. The
+        first call of `data` or `tags` asks the registry. Matches of one subscription share one object."""
         known = {id: data_of(found) for id, found in self._metadata().items()}
         return [known[id] for id in self.subscription_ids.tolist()]
 
     def tags(self) -> list[tuple[str, ...]]:
-        """Per match, the tags of its subscription, likewise."""
+        """Returns the tags of each match's subscription, as `data` does."""
         known = self._metadata()
         return [tags_of(known[id]) for id in self.subscription_ids.tolist()]
 
@@ -171,7 +173,7 @@ class PublishResult:
         return self._carried
 
     def to_arrow(self) -> pa.Table:
-        """event_id, subscription_id, subscriber, priority; a row for each match."""
+        """Returns a table with a row for each match: event_id, subscription_id, subscriber, priority."""
         ids = self.packed_ids
         return pa.table(
             {
@@ -183,16 +185,16 @@ class PublishResult:
         )
 
     def arrow_subscribers(self) -> pa.Array:
-        """Per match, the name of the subscriber, as a column of Arrow."""
+        """Returns the name of each match's subscriber as an Arrow column."""
         return pa.array(self._owners(), pa.string()).take(pa.array(self._all().places))
 
     def arrow_priorities(self) -> pa.Array:
-        """Per match, the name of the event's level, as a column of Arrow."""
+        """Returns the name of each match's priority level as an Arrow column."""
         levels = pa.array(np.repeat(self.levels, self.counts()).astype(np.int32))
         return pa.DictionaryArray.from_arrays(levels, list(self.level_names)).cast(pa.string())
 
     def to_pandas(self) -> Any:
-        """The same as a pandas DataFrame, which may hold ids of str and int side by side."""
+        """Returns the same as a pandas DataFrame, in which ids of str and int may be mixed."""
         import pandas as pd
 
         counts = self.counts()
@@ -206,8 +208,8 @@ class PublishResult:
         )
 
     def raise_if_rejected(self, retry_after: float = 1.0) -> None:
-        """Raises OverloadedError if a mailbox was full. Publishing the same events again, by their ids or under the error's
-        `idempotency_key`, delivers only what was not."""
+        """Raises OverloadedError if a mailbox was full. Publishing the same events again, with the same event ids or under the error's
+        `idempotency_key`, delivers only what was not delivered."""
         found = self.deliveries
         if found.rejected:
             shown = ", ".join(map(repr, found.rejected_subscribers[:5]))
@@ -217,13 +219,13 @@ class PublishResult:
             )
 
     def raise_if_bad(self) -> None:
-        """Raises the EventError of the first event that could not be used; the others are published all the same."""
+        """Raises the EventError of the first event that could not be used. The other events were published."""
         if self.errors:
             raise self.errors[0]
 
     @classmethod
     def joined(cls, results: Sequence[PublishResult]) -> PublishResult:
-        """The results of a publication that went in portions."""
+        """Joins the results of a publication that was sent in portions."""
         if len(results) == 1:
             return results[0]
         errors: list[EventError] = []
@@ -263,7 +265,7 @@ class PublishResult:
         return self._merged
 
     def _owners(self) -> list[str]:
-        """The names of the subscribers, for every subscription that occurs."""
+        """Returns the name of the subscriber for every distinct subscription among the matches."""
         known = self._names(self.codes())
         return [known[code] for code in self._all().subscribers.tolist()]
 

@@ -1,4 +1,5 @@
-"""A publisher's side: events in portions, several in flight, repeated under their idempotency keys when a coordinator crashes."""
+"""The publisher's side of a server: events are sent in portions, several in flight, and sent again under their idempotency keys when a
+coordinator crashes."""
 
 from __future__ import annotations
 
@@ -28,14 +29,14 @@ from ray_pubsub.model.metadata import Lookup
 __all__ = ["PublishOptions", "Publisher"]
 
 PORTION = 8192
-"""Events that go in one call. Large enough to be worth a call, small enough that several fit in flight."""
+"""The number of events in one call. It is large enough to be worth a call, and small enough for several calls in flight."""
 MAX_IN_FLIGHT = 4
 
 
 @dataclass(frozen=True, slots=True)
 class PublishOptions:
-    """How events are published, as `Server.publish` takes it. Checked before anything is sent: a SettingError here is better than the
-    failure of a process elsewhere."""
+    """The options of `Server.publish`. They are checked before anything is sent, because a SettingError here is easier to understand
+    than a failure in another process."""
 
     event_id: str | None = None
     deliver: bool = True
@@ -57,27 +58,27 @@ class PublishOptions:
 @dataclass(slots=True)
 class Sent:
     portion: Publication
-    """Part of a publication, or all of it."""
+    """The whole publication, or a portion of it."""
     call: Call
     deadline: Deadline
 
 
 class Publisher:
-    """Safe to use from several threads."""
+    """Publishes events through the coordinators. Safe to use from several threads."""
 
     def __init__(self, coordinators: Sequence[Any], timeout: float, lookup: Lookup | None = None) -> None:
-        """`lookup`: finds what subscriptions carry, for results."""
+        """`lookup` finds the data and tags of subscriptions, for results."""
         self._client = CoordinatorClient(coordinators)
         self._timeout = timeout
         self._lookup = lookup
         self._names: dict[str, dict[int, str]] = {}
 
     def __reduce__(self) -> Any:
-        """In another process it has connections of its own."""
+        """Pickles the publisher without its connections; a copy in another process makes its own."""
         return Publisher, (self._client.coordinators, self._timeout)
 
     def close(self, handle: Any) -> None:
-        """Every later use, also of a stream or a result from before, meets this handle, which raises."""
+        """Replaces the handles by one that raises, so that every later use raises, also that of streams and results that exist already."""
         self._client.close(handle)
 
     def publish(self, events: Any, options: PublishOptions) -> PublishResult:
@@ -127,7 +128,8 @@ class Publisher:
     def _in_order(
         self, portions: Iterable[Publication], most: int, seconds: float, patience: float
     ) -> Iterator[PublishResult]:
-        """The results in the order of the portions, of which up to `most` are in flight. `seconds`: for each."""
+        """Yields the results in the order of the portions, with at most `most` portions in flight. `seconds` is the deadline of each
+        portion."""
         in_flight: deque[Sent] = deque()
         try:
             for portion in portions:
@@ -147,9 +149,10 @@ class Publisher:
         return Sent(portion, self._client.send(portion, deadline), deadline)
 
     def _collect(self, sent: Sent, patience: Deadline) -> PublishResult:
-        """Sends the portion again, under the same key, if the coordinator has crashed; and if it is overloaded, while there is patience."""
+        """Returns the result of a portion. Sends it again under the same key if the coordinator has crashed, and, while there is
+        patience left, if the coordinator is overloaded."""
         pause, maybe_done = PAUSE, False
-        if not sent.deadline:  # the result comes late because the caller asks late
+        if not sent.deadline:  # the caller collects late; the server was not slow
             sent.deadline = Deadline(sent.deadline.seconds)
         while True:
             try:
@@ -164,7 +167,7 @@ class Publisher:
             except OverloadedError as error:
                 if patience.left <= error.retry_after:
                     raise (error.unfinished(0, sent.portion.key) if maybe_done else error) from None
-                # Not all for the same time: else all would come back at once.
+                # The pauses differ, because otherwise all publishers would come back at the same time.
                 time.sleep(error.retry_after * (0.5 + (self._client.turn() * 0.618) % 1.0))
                 sent = self._send(sent.portion, Deadline(sent.deadline.seconds))
 
@@ -190,7 +193,7 @@ class Publisher:
         return result
 
     def _names_of(self, lineage: str, codes: NDArray[np.int32]) -> dict[int, str]:
-        """Names never change, so each is asked for once."""
+        """Returns subscribers' names by code. Names never change, so each is requested only once."""
         known = self._names.setdefault(lineage, {})
         unknown = np.array([code for code in codes.tolist() if code not in known], np.int32)
         if len(unknown):
@@ -199,11 +202,12 @@ class Publisher:
 
 
 PORTION_SEPARATOR = "\x1f"
-"""ASCII's unit separator, which is not printable, as keys are."""
+"""ASCII's unit separator. It cannot occur in a caller's key, because keys must be printable."""
 
 
 def _in_part(error: OverloadedError, events: Any, results: Sequence[PublishResult], key: str) -> OverloadedError:
-    """A publication in several portions may be done in part: those before the one that was refused, and those in flight beside it."""
+    """Returns the error with the number of events that were published. Of a publication in portions, the portions before the refused one
+    may have been published, and so may those in flight beside it."""
     alone = isinstance(events, Mapping) or (hasattr(events, "__len__") and len(events) <= PORTION)
     if alone and error.idempotency_key is None:
         return error
@@ -216,7 +220,7 @@ def _portions(events: Any, options: PublishOptions, key: str) -> Iterator[Public
 
 
 def _portion(events: Any, options: PublishOptions, key: str, number: int) -> Publication:
-    # A repeated publication has the same portions, and so the same keys for them. No key that a user gives has the separator in it.
+    # A repeated publication is cut into the same portions, which get the same keys. A caller's key never contains the separator.
     own = key if number == 0 else f"{key}{PORTION_SEPARATOR}{number}"
     if not isinstance(events, PublishedEvents):
         events = prepare(events, options.event_id, own, options.deliver, strict=options.strict)

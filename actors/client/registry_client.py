@@ -1,4 +1,4 @@
-"""The part of a `Server` that asks the registry: subscriptions and rules, added, removed and listed."""
+"""The part of a `Server` that calls the registry: subscriptions and rules are added, removed and listed."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ray_pubsub.model.metadata import Metadata, check_tag
 __all__ = ["LONG", "RegistryClient"]
 
 LONG = 600.0
-"""Seconds for what may take long."""
+"""The deadline of calls that may take long, in seconds."""
 
 
 class RegistryClient(ABC):
-    """Safe to use from several threads."""
+    """The methods of `Server` that call the registry. Safe to use from several threads."""
 
     registry: Any
-    """The handle of a Ray actor, to be called directly with .remote()."""
+    """The registry's Ray actor handle, to be called directly with .remote()."""
     settings: ServerSettings
 
     @abstractmethod
@@ -36,7 +36,8 @@ class RegistryClient(ABC):
         """Raises ServerClosedError if the server was stopped or closed here."""
 
     def _ask(self, method: str, *arguments: Any, timeout: float | None = None) -> Any:
-        """Asks the registry, again while its process restarts. What changes something carries an idempotency key, and is done once."""
+        """Calls a method of the registry, again while its process restarts. Requests that change something carry an idempotency key, so
+        that they are done once."""
         self._check_open()
 
         def call(left: float) -> Any:
@@ -55,10 +56,12 @@ class RegistryClient(ABC):
         data: Any = None,
         tags: Iterable[str] = (),
     ) -> str | int:
-        """Adds a subscription, or replaces the one with this id; returns the id. When it returns, the subscription is on disk (with a
-        `data_dir`), and every publication that begins later sees it. Raises an ExpressionError that says what is wrong. `data`: a small
-        JSON value (at most 4,096 bytes) that comes back with matches and deliveries on request; `tags`: names by which subscriptions
-        are selected. Raises MetadataError."""
+        """Adds a subscription, or replaces the one with this id, and returns the id. When this method returns, the subscription is on disk
+        (with a `data_dir`), and every publication that begins later sees it. Raises ExpressionError if the expression is not valid.
+
+        `data` is a small JSON value (at most 4,096 bytes) that is returned with matches and deliveries on request; `tags` are names by
+        which subscriptions can be selected. Raises MetadataError if one of them is not valid.
+        """
         identity = new_request() if id is None else id
         tags = tags if isinstance(tags, str) else tuple(tags)
         self._ask("subscribe", subscriber, expression, identity, new_request(), data, tags)
@@ -75,25 +78,30 @@ class RegistryClient(ABC):
         atomic: bool = False,
         progress: bool | None = None,
     ) -> AddReport:
-        """Adds many: `ids` with `expressions`; or instead of the ids a pyarrow Table, RecordBatch or pandas DataFrame with the columns id,
-        subscriber and expression, or with a row per interval: id, subscriber, attribute, low, high (as MatchIndex.add_predicates).
-        `subscriber`: of all of them, instead of a column; with `ids` also one for each. `data`, `tags`: as for `subscribe`; a dict, or a
-        list of texts, for all of them, or a list with one for each; or columns of the table: data (JSON) and tags.
+        """Adds many subscriptions, either `ids` with `expressions`, or a pyarrow Table, RecordBatch or pandas DataFrame in place of the
+        ids. The table has the columns id, subscriber and expression, or a row per interval with id, subscriber, attribute, low and high
+        (as in MatchIndex.add_predicates).
 
-        The bad ones are in the report, by position, and the others are added; with `atomic=True` a single bad one raises
-        RejectedSubscriptionsError, and none is added. `progress`: a progress bar; by default on a terminal, if there are many."""
+        `subscriber` is the subscriber of all of them, in place of a column; with `ids` it may also be a list with one for each. `data` and
+        `tags` are as in `subscribe`: a dict, or a list of texts, for all of them; or a list with one for each; or the table's columns data
+        (JSON) and tags.
+
+        Bad subscriptions are reported by position, and the others are added. With `atomic=True` a single bad one raises
+        RejectedSubscriptionsError and none is added. `progress` shows a progress bar; by default it is shown on a terminal if there are
+        many subscriptions.
+        """
         self._check_open()
         return load_subscriptions(
             partial(self._ask, timeout=LONG), ids, expressions, subscriber, data, tags, atomic, progress
         )
 
     def unsubscribe(self, id: str | int) -> bool:
-        """Removes a subscription; False if there was none. No publication that begins later sees it."""
+        """Removes a subscription. Returns False if it did not exist. No publication that begins later sees it."""
         return bool(self._ask("unsubscribe", id, new_request()))
 
     def unsubscribe_many(self, ids: Iterable[str | int] | None = None, *, tag: str | None = None) -> int:
-        """Removes many in one step, these or those that have a tag; returns the number that were stored. If one of the ids is none, raises
-        SubscriptionIdError and removes nothing."""
+        """Removes many subscriptions in one step: those with these ids, or all that have a tag. Returns the number that existed. Raises
+        SubscriptionIdError and removes nothing if one of the ids is not a valid id."""
         self._check_open()
         if (ids is None) == (tag is None):
             raise SettingError("ids", "must be given, or a tag instead")
@@ -104,19 +112,19 @@ class RegistryClient(ABC):
         return int(self._ask("unsubscribe_many", list(ids), new_request(), timeout=LONG))
 
     def subscription(self, id: str | int) -> StoredSubscription:
-        """One subscription. Raises UnknownSubscriptionError."""
+        """Returns the subscription with this id. Raises UnknownSubscriptionError if there is none."""
         found: StoredSubscription = self._ask("get", id)
         return found
 
     def subscribers(self) -> list[str]:
-        """The names of all subscribers that the server knows, in the order of their first subscriptions."""
+        """Returns the names of all subscribers that the server knows, in the order of their first subscriptions."""
         return list(self._ask("subscriber_names").values())
 
     def subscriptions(
         self, subscriber: str | None = None, *, tag: str | None = None, page: int = 1000
     ) -> Iterator[StoredSubscription]:
-        """All of one subscriber, or of everybody, in the order they were added; those that have a tag, if one is given. `page`: how many
-        are asked for at a time, of which the registry sends 10,000 at most."""
+        """Yields the subscriptions of one subscriber, or of all, in the order in which they were added; with `tag`, only those that have
+        it. `page` is the number requested per call, of which the registry sends at most 10,000."""
         self._check_open()
         if subscriber is not None:
             check_text("subscriber", subscriber)
@@ -132,14 +140,14 @@ class RegistryClient(ABC):
             after = found.after
 
     def _lookup(self, ids: Sequence[str | int]) -> list[Metadata | None]:
-        """What subscriptions carry."""
+        """Returns the data and tags of these subscriptions."""
         found: list[Metadata | None] = self._ask("metadata", list(ids))
         return found
 
     # ------------------------------------------------------------------------------------------------------------ priorities
 
     def prioritize(self, id: str | int, level: str, expression: str) -> None:
-        """Adds or replaces a rule: events that match it have at least this level."""
+        """Adds or replaces a priority rule. Events that match it have at least this level."""
         self._ask("prioritize", id, level, expression, new_request())
 
     def prioritize_many(
@@ -150,19 +158,19 @@ class RegistryClient(ABC):
         *,
         atomic: bool = False,
     ) -> AddReport:
-        """Adds many rules in one step: `ids` with `levels` and `expressions`; or instead of the ids a pyarrow Table, RecordBatch or pandas
-        DataFrame with the columns id, level and expression. The bad ones are in the report, by position, and the others are added; with
-        `atomic=True` a single bad one raises RejectedSubscriptionsError, and none is added."""
+        """Adds many rules in one step, either `ids` with `levels` and `expressions`, or a pyarrow Table, RecordBatch or pandas DataFrame
+        in place of the ids, with the columns id, level and expression. Bad rules are reported by position, and the others are added.
+        With `atomic=True` a single bad one raises RejectedSubscriptionsError and none is added."""
         self._check_open()
         rules = list(zip(*as_lists(ids=ids, levels=levels, expressions=expressions), strict=True))
         report: AddReport = self._ask("prioritize_many", rules, atomic, new_request(), timeout=LONG)
         return report
 
     def unprioritize(self, id: str | int) -> bool:
-        """Removes a rule; False if there was none."""
+        """Removes a priority rule. Returns False if it did not exist."""
         return bool(self._ask("remove_rule", id, new_request()))
 
     def rules(self) -> list[Rule]:
-        """All rules."""
+        """Returns all priority rules."""
         found: list[Rule] = self._ask("rules")
         return found

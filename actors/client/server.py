@@ -1,4 +1,4 @@
-"""Server: what a user of a running server has in hand. Found by name from any process of the cluster; holds nothing but handles."""
+"""The `Server` object of a user. It holds only actor handles, and is found by name from any process of the cluster."""
 
 from __future__ import annotations
 
@@ -33,25 +33,26 @@ from ray_pubsub.model.arguments import check_flag, check_text
 __all__ = ["Server"]
 
 _open_servers: WeakSet[Server] = WeakSet()
-"""Of this process, which has one connection for all of them."""
+"""The open servers of this process, which share one connection to Ray."""
 
 
 class Server(RegistryClient):
-    """Subscribe, publish, poll. Safe to use from several threads, and from asyncio where a method says so.
+    """A running server: subscribe, publish, poll. Safe to use from several threads, and from asyncio where a method says so.
 
     Every method waits at most `timeout` seconds (a setting of the server) for a process that restarts, and then raises UnavailableError.
-    After `stop()` or `close()` every other one raises ServerClosedError.
+    After `stop()` or `close()` every other method raises ServerClosedError.
     """
 
     def __init__(
         self, name: str, actors: Any, settings: ServerSettings, data_dir: str | None, joined: Any, own: bool
     ) -> None:
-        """Made by `ray_pubsub.start` and `ray_pubsub.connect`. `own`: this process has started it, and ends it with the `with` block."""
+        """Called by `ray_pubsub.start` and `ray_pubsub.connect` only. `own`: this process has started the server, and the end of the
+        `with` block stops it."""
         self.name = name
         self.settings = settings
         self.data_dir = data_dir
         self.registry: Any = actors.registry
-        """Handles of Ray actors, to be called directly with .remote()."""
+        """Ray actor handles, to be called directly with .remote()."""
         self.shards: list[Any] = actors.shards
         self.coordinators: list[Any] = actors.coordinators
         self.mailboxes: Any = actors.mailboxes
@@ -65,18 +66,18 @@ class Server(RegistryClient):
 
     @property
     def coordinator(self) -> Any:
-        """The first coordinator's handle: `ray.get(server.coordinator.publish.remote(events))`."""
+        """The handle of the first coordinator: `ray.get(server.coordinator.publish.remote(events))`."""
         return self.coordinators[0]
 
     @property
     def address(self) -> str:
-        """What other processes give to `ray_pubsub.connect(address=…)`."""
+        """The address that other processes pass to `ray_pubsub.connect(address=…)`."""
         address: str = self._joined.address
         return address
 
     @property
     def ends_with_program(self) -> bool:
-        """Whether its cluster was started for it by this process, and ends with it."""
+        """Whether this process started the cluster for the server. If so, the cluster ends with this program."""
         return bool(self._joined.started)
 
     def __repr__(self) -> str:
@@ -96,17 +97,17 @@ class Server(RegistryClient):
             self.close()
 
     def stop(self) -> None:
-        """Ends the server, and the cluster if it was started for it; other servers, and other people's clusters, stay. What is in the
-        `data_dir` stays too. Said again it does nothing."""
+        """Ends the server, and its cluster if that was started for it. Other servers and other clusters go on, and the `data_dir` is
+        kept. A second call does nothing."""
         if self._ended == "stopped":
             return
-        self._check_open()  # one that was only closed may still run
+        self._check_open()  # a server that was only closed here may still run
         self._stop()
         self._leave("stopped")
 
     def close(self) -> None:
-        """This process lets go of the server, which goes on; but for one on a cluster that was started for it, which ends. Said again it
-        does nothing."""
+        """Disconnects this process from the server, which goes on. A server whose cluster was started for it ends with the cluster. A
+        second call does nothing."""
         if not self._ended:
             self._leave("closed")
 
@@ -115,12 +116,12 @@ class Server(RegistryClient):
         if how == "stopped" or self._joined.started:
             remove_note(self.name, self.address)
         self._joined.leave()
-        if not ray.is_initialized():  # the connection was everybody's here
+        if not ray.is_initialized():  # all servers of this process shared the connection
             for other in list(_open_servers):
                 other._let_go("closed")
 
     def _let_go(self, how: str) -> None:
-        """Every use of the server from now on, also one that is in flight, raises ServerClosedError."""
+        """Makes every later use of the server raise ServerClosedError, also calls that are in flight."""
         self._ended = how
         handle = ClosedHandle(self.name, how)
         self.registry = self.mailboxes = handle
@@ -131,13 +132,14 @@ class Server(RegistryClient):
         _open_servers.discard(self)
 
     def _check_open(self) -> None:
-        if not self._ended and not ray.is_initialized():  # somebody has said ray.shutdown()
+        if not self._ended and not ray.is_initialized():  # the program has called ray.shutdown()
             self._let_go("closed")
         if self._ended:
             raise ServerClosedError(self.name, self._ended)
 
     def remove_subscriber(self, subscriber: str) -> int:
-        """Removes all subscriptions of a subscriber, and then its mailbox with everything in it; returns the number of subscriptions."""
+        """Removes all subscriptions of a subscriber, and then its mailbox with all deliveries in it. Returns the number of
+        subscriptions."""
         ids = [each.id for each in self.subscriptions(subscriber)]
         removed = self.unsubscribe_many(ids) if ids else 0
         self._consumer.remove(subscriber)
@@ -155,14 +157,18 @@ class Server(RegistryClient):
         idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> PublishResult:
-        """Matches events and delivers them: a dict, a list of dicts, a pyarrow Table or RecordBatch, or a pandas DataFrame.
+        """Matches events and delivers them to the subscribers. `events` is a dict, a list of dicts, a pyarrow Table or RecordBatch, or a
+        pandas DataFrame.
 
-        `event_id` names the attribute that holds the events' ids: an event whose id was published before, within the window, is not
-        delivered again. `deliver=False` only matches. `idempotency_key`: an id of your own for the whole publication; repeated under it,
-        after an error say, it is delivered once. More than 8,192 events go in portions, delivered in any order. A bad event is in the
-        result's `errors`; the others are published. An attribute whose value cannot be used (bytes, an object, an integer beyond 64 bits)
-        is left out of its event, also of what is delivered, with a warning in the result's `warnings`; with `strict=True`, such an event is
-        a bad one. Raises OverloadedError if too much waits."""
+        `event_id` names the attribute that holds the events' ids. An event whose id was published before, within the deduplication window,
+        is not delivered again. `deliver=False` only matches. `idempotency_key` is an id of the caller's choice for the whole publication:
+        if it is repeated under the same key, for example after an error, it is delivered once. More than 8,192 events are sent in portions,
+        which are delivered in any order.
+
+        A bad event is listed in the result's `errors`, and the others are published. An attribute whose value cannot be used (bytes, an
+        object, an integer beyond 64 bits) is left out of its event, also of what is delivered, with a warning in the result's `warnings`;
+        with `strict=True` such an event is a bad one. Raises OverloadedError if too many batches wait.
+        """
         self._check_open()
         options = PublishOptions(event_id, deliver, strict, timeout, idempotency_key)
         return self._publisher.publish(events, options)
@@ -177,7 +183,7 @@ class Server(RegistryClient):
         idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> PublishResult:
-        """The same for asyncio."""
+        """Does the same as `publish`, for asyncio."""
         self._check_open()
         options = PublishOptions(event_id, deliver, strict, timeout, idempotency_key)
         return await self._publisher.publish_async(events, options)
@@ -192,8 +198,9 @@ class Server(RegistryClient):
         idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> PublishResult:
-        """`publish` for JSON: bytes or a str with a document per line (or one document), or a list of bytes or str; see
-        `MatchIndex.match_json`. Documents are delivered as they came, as the dict that json.loads makes of them."""
+        """Publishes JSON as `publish` publishes events: bytes or a str with one document per line (or a single document), or a list of
+        bytes or str; see `MatchIndex.match_json`. Documents are delivered as they came: a subscriber gets the dict that json.loads
+        makes of them."""
         self._check_open()
         options = PublishOptions(event_id, deliver, strict, timeout, idempotency_key)
         return self._publisher.publish(documents_of(lines), options)
@@ -208,7 +215,7 @@ class Server(RegistryClient):
         idempotency_key: str | None = None,
         timeout: float | None = None,
     ) -> PublishResult:
-        """The same for asyncio."""
+        """Does the same as `publish_json`, for asyncio."""
         self._check_open()
         options = PublishOptions(event_id, deliver, strict, timeout, idempotency_key)
         return await self._publisher.publish_async(documents_of(lines), options)
@@ -225,9 +232,10 @@ class Server(RegistryClient):
         timeout: float | None = None,
         patience: float = 600.0,
     ) -> Iterator[PublishResult]:
-        """Publishes batch after batch, several under way at once, and gives their results in order. Batches that are under way together may
-        be delivered in another order than they were given; `max_in_flight=1` keeps it. If the server is overloaded this waits, up to
-        `patience` seconds, and does not take the next batch meanwhile. `idempotency_keys`: one for each batch, as in `publish`."""
+        """Publishes batch after batch, with several in flight, and yields their results in order. Batches that are in flight together
+        may be delivered in another order than they were given; `max_in_flight=1` keeps the order. While the server is overloaded this
+        waits, for at most `patience` seconds, and does not take the next batch. `idempotency_keys` has one key for each batch, as in
+        `publish`."""
         self._check_open()
         options = PublishOptions(event_id, deliver, strict, timeout)
         return self._publisher.publish_stream(batches, options, idempotency_keys, max_in_flight, patience)
@@ -243,10 +251,14 @@ class Server(RegistryClient):
         visibility_timeout: float | None = None,
         with_data: bool = False,
     ) -> list[Delivery]:
-        """Up to `limit` deliveries, the most urgent first, as soon as there are any; none after `wait` seconds. Acknowledge them, or they
-        come again when the visibility timeout has passed. That is an attempt, also for those that a consumer had not looked at when it
-        crashed: poll few at a time if consumers may crash. Warns of a name that nobody has subscribed as (UnknownSubscriberWarning).
-        `with_data`: deliveries have the `data` and `tags` of their subscriptions, as they are stored now; one more call of the registry."""
+        """Returns up to `limit` deliveries, the most urgent first, as soon as there are any, and an empty list after `wait` seconds without
+        any.
+
+        A delivery that is not acknowledged comes again after its visibility timeout. That counts as an attempt, also for deliveries that a
+        consumer had not looked at when it crashed, so poll few at a time if consumers may crash. Warns with UnknownSubscriberWarning if
+        nobody has subscribed under this name. `with_data` adds the `data` and `tags` that the subscriptions have now, by one more call to
+        the registry.
+        """
         self._check_open()
         return self._consumer.poll(subscriber, limit, wait, visibility_timeout, check_flag("with_data", with_data))
 
@@ -259,7 +271,7 @@ class Server(RegistryClient):
         visibility_timeout: float | None = None,
         with_data: bool = False,
     ) -> list[Delivery]:
-        """The same for asyncio."""
+        """Does the same as `poll`, for asyncio."""
         self._check_open()
         check_flag("with_data", with_data)
         return await self._consumer.poll_async(subscriber, limit, wait, visibility_timeout, with_data)
@@ -267,56 +279,56 @@ class Server(RegistryClient):
     def listen(
         self, subscriber: str, *, limit: int = 100, visibility_timeout: float | None = None, with_data: bool = False
     ) -> AsyncIterator[Delivery]:
-        """`async for delivery in server.listen("desk-7"): …; await server.ack_async(delivery)`, for ever. What was fetched and not reached
-        when the loop is left goes back."""
+        """Yields deliveries for ever: `async for delivery in server.listen("desk-7"): …; await server.ack_async(delivery)`. When the
+        loop is left, deliveries that were fetched but not yet reached are released."""
         self._check_open()
         return self._consumer.listen(subscriber, limit, visibility_timeout, check_flag("with_data", with_data))
 
     def ack(self, deliveries: Delivery | Iterable[Delivery]) -> AckReport:
-        """These are done with, and never come again."""
+        """Acknowledges deliveries: they are done and never come again."""
         self._check_open()
         return self._consumer.ack(deliveries)
 
     async def ack_async(self, deliveries: Delivery | Iterable[Delivery]) -> AckReport:
-        """The same for asyncio."""
+        """Does the same as `ack`, for asyncio."""
         self._check_open()
         return await self._consumer.ack_async(deliveries)
 
     def nack(
         self, deliveries: Delivery | Iterable[Delivery], *, delay: float = 0.0, reason: str = "refused"
     ) -> AckReport:
-        """These failed: they come again after `delay` seconds, or are dead letters if that was the last attempt."""
+        """Reports that deliveries failed. They come again after `delay` seconds, or become dead letters if that was their last attempt."""
         self._check_open()
         return self._consumer.nack(deliveries, delay, reason)
 
     def release(self, deliveries: Delivery | Iterable[Delivery]) -> AckReport:
-        """These were not looked at: they wait again, and it was no attempt."""
+        """Returns deliveries that were not looked at. They wait again, and this does not count as an attempt."""
         self._check_open()
         return self._consumer.release(deliveries)
 
     def extend(self, deliveries: Delivery | Iterable[Delivery], seconds: float) -> AckReport:
-        """These take longer: they come back only after this number of seconds from now."""
+        """Extends the visibility timeout of deliveries: they come again only after this number of seconds from now."""
         self._check_open()
         return self._consumer.extend(deliveries, seconds)
 
     def dead_letters(self, subscriber: str, *, limit: int | None = None) -> list[DeadLetter]:
-        """Deliveries that failed for good, oldest first."""
+        """Returns the deliveries that failed for good, oldest first."""
         self._check_open()
         return self._consumer.dead_letters(subscriber, limit)
 
     def redrive(self, subscriber: str, sequences: Iterable[int] | None = None) -> int:
-        """These dead letters, or all, are delivered again."""
+        """Delivers these dead letters again, or all of them if `sequences` is None. Returns their number."""
         self._check_open()
         return self._consumer.redrive(subscriber, sequences)
 
     def purge_dead(self, subscriber: str, sequences: Iterable[int] | None = None) -> int:
-        """These dead letters, or all, are gone."""
+        """Deletes these dead letters, or all of them if `sequences` is None. Returns their number."""
         self._check_open()
         return self._consumer.purge_dead(subscriber, sequences)
 
     def end_stream(self, subscriber: str) -> int:
-        """A subscriber that a stream of Spark has read is polled again; returns how many deliveries wait. The query must have ended, for
-        good: what it had read and not yet committed is delivered again."""
+        """Switches a subscriber that a Spark stream has read back to polling. Returns the number of deliveries that wait. The query must
+        have ended for good: what it had read and not yet committed is delivered again."""
         check_text("subscriber", subscriber)
         return OffsetConsumer(self).end(subscriber)
 
@@ -329,21 +341,22 @@ class Server(RegistryClient):
     def explain(self, event: Mapping[str, Any], id: str | int) -> Explanation: ...
 
     def explain(self, event: Mapping[str, Any], id: str | int | None = None) -> ServerPlan | Explanation:
-        """With an id: why this subscription did or did not match, predicate by predicate. Without: how the event is matched, shard by
-        shard. Print it to read it."""
+        """With an id, explains why this subscription did or did not match, predicate by predicate. Without one, explains how the event
+        is matched, shard by shard. Print the result to read it."""
         self._check_open()
         return plan_of(self, event) if id is None else explanation_of(self, event, id)
 
     def stats(self, *, hot: int = 10) -> ServerStats:
-        """All processes of the server in numbers. Print it to read it. `hot`: of how many subscriptions and mailboxes it tells one by
-        one: those that match most, those that never did, those in which most is waiting."""
+        """Returns the statistics of all processes of the server. Print them to read them. `hot` is the number of subscriptions and
+        mailboxes that are listed one by one: those that match most, those that never matched, and the mailboxes with the most waiting
+        deliveries."""
         self._check_open()
         return collect_stats(self, hot)
 
     def rebalance(self, factor: float = 1.1) -> RebalanceReport:
-        """Moves subscriptions between shards, by how often their pivots occur in events, until none has more than `factor` times the
-        mean to do; before that, where events have come to carry other attributes, chooses routes again if events are then sent to fewer
-        shards by enough. Publishing and subscribing go on."""
+        """Moves subscriptions between shards, weighted by how often their pivots occur in events, until no shard has more than `factor`
+        times the mean work. If events now carry other attributes than before, it first chooses routes again, provided that events
+        then visit sufficiently fewer shards. Publishing and subscribing go on meanwhile."""
         self._check_open()
         if not isinstance(factor, int | float) or not factor >= 1:
             raise SettingError("factor", f"must be a number of at least 1, not {factor!r}")
@@ -351,9 +364,9 @@ class Server(RegistryClient):
         return report
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copies the `data_dir` into a new or empty folder of the machine that has it, while the server runs; `start(restore=path, …)` puts
-        it back. Everything acknowledged before the call is in the copy. Raises StoreError, and SettingError for
-        a server with `store=`, whose database is copied by pg_dump."""
+        """Copies the `data_dir` into a new or empty folder on the machine that holds it, while the server runs. `start(restore=path, …)`
+        restores the copy. It contains everything that was acknowledged before the call. Raises StoreError; raises SettingError for a
+        server with `store=`, whose database is to be copied by pg_dump."""
         self._check_open()
         folder = str(Path(path).expanduser().absolute())
         deadline = Deadline(LONG)

@@ -1,4 +1,4 @@
-"""How a server matches one event: which shards it visits, and each one's plan."""
+"""Explains how a server matches one event: which shards the event visits, and the plan of each."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ __all__ = ["ServerPlan", "explanation_of", "plan_of"]
 
 @dataclass(frozen=True, slots=True)
 class ServerPlan:
-    """Print it to read it."""
+    """The plans of all shards for one event. Print it to read it."""
 
     shards: dict[int, IndexPlan]
-    """The plans of the shards that are visited, by their numbers."""
+    """The plans of the visited shards, by shard number."""
     of: int
-    """How many shards there are."""
+    """The number of shards of the server."""
 
     @property
     def matches(self) -> int:
-        """Of all shards; a subscription that is just being moved may count twice."""
+        """The number of matches on all shards. A subscription that is being moved may count twice."""
         return sum(plan.matches for plan in self.shards.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """As dictionaries, lists, strings and numbers."""
+        """Returns the plan as dictionaries, lists, strings and numbers."""
         return {"of": self.of, "shards": {str(shard): plan.to_dict() for shard, plan in self.shards.items()}}
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class ServerPlan:
 
 
 def plan_of(server: Server, event: Mapping[str, Any]) -> ServerPlan:
-    """How the server's shards match an event. Raises EventError."""
+    """Returns how the server's shards match an event. Raises EventError."""
     given = _checked(event)
 
     def call(left: float) -> Any:
@@ -60,7 +60,7 @@ def plan_of(server: Server, event: Mapping[str, Any]) -> ServerPlan:
 
 
 def explanation_of(server: Server, event: Mapping[str, Any], id: str | int) -> Explanation:
-    """Why one subscription matches an event or does not. Raises EventError, UnknownSubscriptionError."""
+    """Returns why a subscription matches an event or does not. Raises EventError and UnknownSubscriptionError."""
     given, expression = _checked(event), server.subscription(id).expression
     return explain_event(server.settings.shapes().parse(expression).tree, given)
 

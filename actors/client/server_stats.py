@@ -1,5 +1,5 @@
-"""All processes of a server in numbers. What a process tells of itself stays as it told it; here they are asked all at once, and what only
-shows when they are put side by side (who is behind, which subscriptions match most) is added."""
+"""The statistics of all processes of a server. All processes are asked at once and their answers are kept as they are; what shows only
+in comparison (which shard is behind, which subscriptions match most) is added here."""
 
 from __future__ import annotations
 
@@ -24,37 +24,38 @@ if TYPE_CHECKING:
 __all__ = ["ServerStats", "collect_stats"]
 
 PATIENCE = 10.0
-"""Seconds to wait for all processes; one that restarts is asked again."""
+"""The seconds to wait for all processes. A process that restarts is asked again."""
 PAUSE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStats:
-    """Print it to read it; `to_dict()` is ready to be written as JSON."""
+    """The statistics of a server. Print them to read them; `to_dict()` is ready to be written as JSON."""
 
     name: str
     address: str
     data_dir: str | None
     registry: dict[str, Any]
-    """Empty if it did not answer; so is each of the following."""
+    """Empty if the registry did not answer. The following fields are likewise empty or None for processes that did not answer."""
     shards: list[dict[str, Any]]
-    """Each with its `number`, its `state` (serving, loading, behind, replaced, away), and `behind`: the versions it lacks."""
+    """For each shard its `number`, its `state` (serving, loading, behind, replaced, away), and as `behind` the number of versions it
+    lacks."""
     coordinators: list[dict[str, Any]]
     mailboxes: MailboxSummary | None
     ranking: Ranking | None
-    """The subscriptions that match most, and those that never did; None if they were not asked for."""
+    """The subscriptions that match most, and some that never matched; None if they were not requested."""
     unavailable: dict[str, str] = field(default_factory=dict)
-    """Who did not answer, and why."""
+    """The processes that did not answer, with the reason."""
     metrics: list[str] = field(default_factory=list)
     """The URLs at which Prometheus reads the metrics, one for each node; empty if Ray is installed without its exporter."""
 
     @property
     def events_per_second(self) -> float:
-        """Published, lately, by all coordinators."""
+        """The recent rate of published events, over all coordinators."""
         return float(sum(each.get("events_per_second", 0.0) for each in self.coordinators))
 
     def to_dict(self) -> dict[str, Any]:
-        """As dictionaries, lists, strings and numbers."""
+        """Returns the statistics as dictionaries, lists, strings and numbers."""
         plain: dict[str, Any] = _plain(self)
         return plain
 
@@ -64,14 +65,15 @@ class ServerStats:
         return written(self)
 
     def __rich__(self) -> Any:
-        """For rich's consoles, which know their width and colours."""
+        """Renders the statistics for rich's consoles, which know their width and colours."""
         from actors.client.server_stats_table import rendered
 
         return rendered(self)
 
 
 def collect_stats(server: Server, hot: int = 10) -> ServerStats:
-    """`hot`: how many subscriptions and mailboxes are reported one by one."""
+    """Asks all processes of a server for their statistics. `hot` is the number of subscriptions and mailboxes that are listed one by
+    one."""
     check_whole("hot", hot, 0, 10_000)
     calls, deadline = dict(_calls(server, hot)), Deadline(PATIENCE)
     found: dict[str, Any] = {}
@@ -110,7 +112,7 @@ def collect_stats(server: Server, hot: int = 10) -> ServerStats:
 
 
 def _calls(server: Server, hot: int) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """What to ask, by the name of the process; each may be asked again."""
+    """Yields the calls to make, with the name of the process. Each call may be made again."""
     yield "registry", server.registry.stats.remote
     yield from ((f"shard {number}", shard.stats.remote) for number, shard in enumerate(server.shards))
     yield from ((f"coordinator {number}", each.stats.remote) for number, each in enumerate(server.coordinators))
@@ -124,14 +126,14 @@ def _calls(server: Server, hot: int) -> Iterator[tuple[str, Callable[[], Any]]]:
 def _shard(number: int, told: dict[str, Any] | None, needed: Sequence[int] | None) -> dict[str, Any]:
     if told is None:
         return {"number": number, "state": "away"}
-    # The registry may have been asked a moment later than the shard: one that is behind for long is behind when asked again.
+    # The registry may have answered a moment after the shard did. A shard that is really behind still is when asked again.
     behind = 0 if needed is None or told["version"] < 0 else max(0, needed[number] - told["version"])
     state = "behind" if behind and told["state"] == "serving" else told["state"]
     return {"number": number, **told, "state": state, "behind": behind}
 
 
 def _named(server: Server, ranked: Sequence[tuple[str, Ranking]], most: int) -> Ranking:
-    """With the names of subscribers, where the coordinator tells them."""
+    """Merges the shards' rankings, with the names of subscribers if the coordinator answers."""
     merged = merge_rankings([ranking for _, ranking in ranked], most)
     codes = sorted({each.subscriber for each in (*merged.hot, *merged.dead)})
     names: dict[int, str] = {}
@@ -140,7 +142,7 @@ def _named(server: Server, ranked: Sequence[tuple[str, Ranking]], most: int) -> 
             asked = server.coordinator.names_of.remote(ranked[0][0], np.array(codes, np.int32), PATIENCE)
             names = answer(asked, "the coordinator", PATIENCE)
         except RayPubSubError:
-            pass  # it restarts, or the registry does; the ids are known all the same
+            pass  # the coordinator or the registry restarts; the ids are known without it
 
     def named(each: Ranked) -> Ranked:
         return replace(each, subscriber=names.get(each.subscriber))
@@ -149,7 +151,7 @@ def _named(server: Server, ranked: Sequence[tuple[str, Ranking]], most: int) -> 
 
 
 def _plain(value: Any) -> Any:
-    """As dictionaries, lists, strings and numbers."""
+    """Converts a value to dictionaries, lists, strings and numbers."""
     if hasattr(value, "to_dict") and not isinstance(value, ServerStats):
         return _plain(value.to_dict())
     if is_dataclass(value) and not isinstance(value, type):

@@ -1,4 +1,4 @@
-"""A server's numbers as tables that people read."""
+"""A server's statistics as tables for people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WIDTH = 140
 
 
 def written(stats: ServerStats) -> str:
-    """Plain text, the same wherever it is written."""
+    """Returns the statistics as plain text, independent of the terminal."""
     console = Console(file=StringIO(), width=WIDTH, force_terminal=False, color_system=None, highlight=False)
     with console.capture() as capture:
         console.print(rendered(stats))
@@ -31,7 +31,7 @@ def written(stats: ServerStats) -> str:
 
 
 def rendered(stats: ServerStats) -> Group:
-    """For any console of rich's."""
+    """Returns the statistics for any console of rich."""
     return Group(*_parts(stats))
 
 

@@ -1,4 +1,4 @@
-"""Starting a server, finding one, ending one."""
+"""Starts a server, connects to a running one, and ends one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PAUSE = 0.05
 
 @dataclass(slots=True)
 class Actors:
-    """The handles of one server."""
+    """The actor handles of one server."""
 
     registry: Any
     shards: list[Any] = field(default_factory=list)
@@ -48,15 +48,15 @@ class Actors:
     mailboxes: Any = None
 
     def stop(self) -> None:
-        """Writers say goodbye to their files first; then all are gone."""
+        """Ends all actors. The ones that write files close them first."""
         for each in (*self.shards, *self.coordinators):
-            each.close_socket.remote()  # not waited for: its folder is removed if there is time
+            each.close_socket.remote()  # this is not waited for: the socket's folder is removed if there is time
         closing = [each.close.remote() for each in self.coordinators]
         if self.mailboxes is not None:
             closing.append(self.mailboxes.close_mailboxes.remote())
         closing.append(self.registry.close.remote())
         answers(closing, [str(place) for place in range(len(closing))], STOP_TIMEOUT)
-        # The registry last: as long as it is there, a server of this name is.
+        # The registry goes last, because a server of this name exists as long as its registry does.
         everybody = [*self.coordinators, *self.shards, self.mailboxes, self.registry]
         for handle in everybody:
             if handle is not None:
@@ -87,44 +87,45 @@ def start(
     restore: str | os.PathLike[str] | None = None,
     store: str | None = None,
 ) -> Server:
-    """Starts a server on the Ray cluster at `address` or at RAY_ADDRESS; where neither is given, on a new cluster of this machine, which
-    ends with the server and with this program. If a server of this name runs on the cluster, or has the `data_dir` open on this machine,
-    this joins it.
+    """Starts a server on the Ray cluster at `address` or at RAY_ADDRESS. If neither is given, it starts a new cluster on this machine,
+    which ends with the server and with this program. If a server of this name runs on the cluster already, or has the `data_dir` open on
+    this machine, this call connects to it.
 
-    `with start(…) as server:` stops the server at the end of the block if this call has started it; one that ran before goes on.
+    `with start(…) as server:` stops the server at the end of the block if this call has started it; a server that ran before goes on.
 
-    data_dir: a folder of this machine in which subscriptions, rules and deliveries are stored; a server started with it again continues
-        where it was. Without one everything is in memory.
-    name: by which `connect` finds the server.
+    data_dir: a folder of this machine in which subscriptions, rules and deliveries are stored. A server that is started with it again
+        continues where it was. Without one, everything is in memory.
+    name: the name by which `connect` finds the server.
     address: of a Ray cluster, host:port; "auto": RAY_ADDRESS, or the cluster on this machine; "local": always a new cluster. On a cluster
         that was started by `ray start --head --port=6379` the server outlives this program, at an address that stays the same.
 
-    store: instead of a data_dir, a PostgreSQL database: postgresql://user@host:5432/database. Every process of the server may then restart
+    store: a PostgreSQL database in place of a data_dir: postgresql://user@host:5432/database. Every process of the server may then restart
         on any node. With ?schema=name at the end, several servers can share a database. The password is best left to PGPASSWORD or
         ~/.pgpass of every node; one in the URL is never shown. Needs the extra ray-pubsub[postgres].
-    restore: a folder that `Server.backup` wrote: the server begins with what is in it. `data_dir` must be new or empty.
+    restore: a folder that `Server.backup` wrote: the server begins with its content. `data_dir` must be new or empty.
 
-    The settings below are stored in the `data_dir`. One that is not given is as stored, or the default:
+    The settings below are stored in the `data_dir`. A setting that is not given has its stored value, or else the default shown first:
 
-    shards: 2; processes that match. Two cores keep two busy.
-    coordinators: 1; processes that publish. One has the mailboxes in its process; several have them in a process of their own.
-    engine: "auto"; the engine of the shards' indexes, as of MatchIndex.
-    options: {}; the engine's options by name, as MatchIndex has them: engine="dexin", options={"cache": 64}.
+    shards: 2; the number of processes that match. Two cores keep two busy.
+    coordinators: 1; the number of processes that publish. A single one hosts the mailboxes; several have them in a process of their own.
+    engine: "auto"; the engine of the shards' indexes, as in MatchIndex.
+    options: {}; the engine's options by name, as in MatchIndex: engine="dexin", options={"cache": 64}.
     limits: Limits(); how large one subscription may be.
-    ignore_case: False; whether subscriptions compare texts in lower case, as of MatchIndex; rules of priority do not. It cannot be changed
+    ignore_case: False; whether subscriptions compare texts in lower case, as in MatchIndex; priority rules do not. It cannot be changed
         while there are subscriptions.
-    levels: low, normal, high, critical; of priority, lowest first. An event that no rule matches has the lowest.
-    confirm: True; whether priorities are exact, as of PriorityRules.
-    priority: {}; more of PriorityRules (PriorityOptions): false_positive_rate 0.01, signatures 2**22, vectors 64, discretizers, cache.
+    levels: low, normal, high, critical; the priority levels, lowest first. An event that no rule matches has the lowest.
+    confirm: True; whether priorities are exact, as in PriorityRules.
+    priority: {}; more options of PriorityRules (PriorityOptions): false_positive_rate 0.01, signatures 2**22, vectors 64, discretizers,
+        cache.
     mailbox: {}; settings of each mailbox (MailboxOptions): capacity 100,000, capacity_bytes 256 MB, overflow "reject" ("drop-oldest",
         "drop-lowest", "dead-letter"), visibility_timeout 30 s, delivery_limit 16, in_flight_limit 20,000, dead_capacity 10,000,
         deadlines by level (1 s for the highest, ten times as much for each lower one), expired "deliver-late" ("drop"), longest_wait or
         weights against starvation of lower levels, window 200,000, window_bytes 64 MB.
-    max_in_flight: 16; batches that a coordinator works on at once; the next ones wait.
-    max_in_flight_bytes: 512 MB; the size of these batches.
-    patience: 2.0; seconds that a batch waits for its turn before OverloadedError.
-    timeout: 60.0; seconds that a call waits for a process that restarts before UnavailableError.
-    lease: 5.0; seconds that a coordinator may publish without hearing from the registry. A change waits for at most that long for a
+    max_in_flight: 16; the number of batches that a coordinator works on at once; further batches wait.
+    max_in_flight_bytes: 512 MB; the total size of these batches.
+    patience: 2.0; the seconds that a batch waits for its turn before OverloadedError is raised.
+    timeout: 60.0; the seconds that a call waits for a process that restarts before UnavailableError is raised.
+    lease: 5.0; the seconds that a coordinator may publish without hearing from the registry. A change waits at most that long for a
         coordinator that does not answer.
     sockets: True; processes on one node talk over Unix sockets that only this user can open, which is faster than Ray; False: only
         through Ray.
@@ -151,13 +152,13 @@ def start(
         opened = _opened(registry)
         check_protocol(name, opened)
         kept = ServerSettings.of_state(opened["settings"])
-        own = opened["starter"] == starter  # of two that start it at once, one has
+        own = opened["starter"] == starter  # if two processes start it at once, one of them has
         if not own:
             _warn_of_differences(name, kept, opened["data_dir"], given, place)
         if own or not opened["in_database"]:
             kept_in = place if opened["in_database"] else opened["data_dir"]
             actors = _create(name, registry, kept, kept_in, node)
-        else:  # whose password this process need not know
+        else:  # this process need not know the password
             actors = _existing(name, registry, kept)
         _wait_until_ready(actors, kept)
     except BaseException:
@@ -173,8 +174,8 @@ def start(
 def connect(
     name: str | None = None, *, address: str | None = None, data_dir: str | os.PathLike[str] | None = None
 ) -> Server:
-    """A server that runs: on the cluster at `address` or at RAY_ADDRESS; or that this user has started on this machine, by its name
-    ("default" if none is given) or by its `data_dir`. Raises UnknownServerError, ClusterError."""
+    """Returns a running server: one on the cluster at `address` or at RAY_ADDRESS, or one that this user has started on this machine,
+    found by its name ("default" if none is given) or its `data_dir`. Raises UnknownServerError and ClusterError."""
     if name is not None:
         _check_name(name)
     name, found = server_to_connect_to(name, address, None if data_dir is None else _folder(data_dir))
@@ -209,7 +210,7 @@ def _create(
 
 
 def _existing(name: str, registry: Any, settings: ServerSettings) -> Actors:
-    """The handles of a server that runs, or is just being started."""
+    """Returns the handles of a server that runs or is just being started."""
     deadline = Deadline(START_TIMEOUT)
 
     def found(role: str) -> Any:
@@ -240,12 +241,12 @@ def _opened(registry: Any) -> dict[str, Any]:
     except UnavailableError:
         raise
     except RayPubSubError:
-        ray.kill(registry, no_restart=True)  # it could not open its store, and never will by itself
+        ray.kill(registry, no_restart=True)  # it could not open its store, and a restart would not help
         raise
 
 
 def _wait_until_ready(actors: Actors, settings: ServerSettings) -> None:
-    """Every shard has loaded, every coordinator knows, nothing is left of an earlier crash."""
+    """Waits until every shard has loaded, every coordinator is attached, and nothing is left to repair of an earlier crash."""
     deadline = Deadline(START_TIMEOUT)
     while True:
         health = retried(lambda timeout: answer(actors.registry.health.remote(), "the registry", timeout), deadline)
@@ -265,15 +266,15 @@ def _find(name: str) -> Any | None:
 
 
 def _discard(name: str) -> None:
-    """What was begun and did not come to be is in nobody's way."""
+    """Ends the actors of a server whose start failed, so that its name is free again."""
     for actor in ray.util.list_named_actors(all_namespaces=True):
         if actor["namespace"] == NAMESPACE and actor["name"].startswith(f"{name}/"):
-            with suppress(ValueError):  # it is gone already
+            with suppress(ValueError):  # the actor is gone already
                 ray.kill(ray.get_actor(actor["name"], NAMESPACE), no_restart=True)
 
 
 def _running() -> tuple[str, ...]:
-    """The names of the servers on the cluster."""
+    """Returns the names of the servers on the cluster."""
     names = (
         actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True) if actor["namespace"] == NAMESPACE
     )

@@ -1,4 +1,4 @@
-"""Whether the name that a consumer polls is anybody's: a misspelt one would wait for ever without a word."""
+"""Checks that the name a consumer polls belongs to a subscriber. A misspelt name would otherwise wait for ever, without any message."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ray_pubsub.errors import RayPubSubError, UnknownSubscriberWarning
 __all__ = ["SubscriberCheck"]
 
 PATIENCE, PAUSE = 1.0, 60.0
-"""Seconds that the registry has for its answer, and after which it is asked again if there was none."""
+"""The seconds that the registry has for its answer, and the seconds until it is asked again if it gave none."""
 
 
 class SubscriberCheck:
-    """Asks the registry when a poll of a name has come back empty for the first time, and warns if nobody has subscribed by it. It is no
-    error: a consumer may be started before its first subscription is made."""
+    """Asks the registry when a poll of a name comes back empty for the first time, and warns if nobody has subscribed under it. It is
+    not an error, because a consumer may be started before its first subscription is made."""
 
     def __init__(self, ask: Callable[..., Any]) -> None:
-        """`ask`: calls a method of the registry."""
+        """`ask` calls a method of the registry."""
         self._ask = ask
         self._checked: set[str] = set()
         self._not_before = 0.0
@@ -36,9 +36,9 @@ class SubscriberCheck:
         try:
             known, similar = self._ask("is_subscriber", subscriber, timeout=PATIENCE)
         except RayPubSubError:
-            self._not_before = time.monotonic() + PAUSE  # the registry restarts, which must not slow the polls down
+            self._not_before = time.monotonic() + PAUSE  # the registry restarts, and polls must not slow down
             return
         self._checked.add(subscriber)
         if not known:
-            # The caller of Server.poll, which calls Consumer.poll, which calls this.
+            # The stack level is that of Server.poll's caller: Server.poll calls Consumer.poll, which calls this method.
             warnings.warn(UnknownSubscriberWarning(subscriber, similar), stacklevel=4)

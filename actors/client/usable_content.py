@@ -1,5 +1,5 @@
-"""What is delivered of events that have values which cannot be used: everything else. A mailbox may not be able to hold such a value, and a
-subscriber sees the event as it was matched."""
+"""Removes the values that cannot be used from the content that is delivered. A mailbox may not be able to hold such a value, and
+subscribers see the event as it was matched."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["left_out_by_position", "without_attributes", "without_cells"]
 
 
 def left_out_by_position(warnings: Iterable[EventError]) -> dict[int, set[str]]:
-    """The attributes that are left out of each event that has some."""
+    """Returns the attributes that are left out, for each event that lacks some, by position."""
     found: dict[int, set[str]] = {}
     for warning in warnings:
         if warning.position is not None and warning.attribute is not None:
@@ -25,7 +25,7 @@ def left_out_by_position(warnings: Iterable[EventError]) -> dict[int, set[str]]:
 
 
 def without_attributes(event: Mapping[Any, Any], names: Collection[str], prefix: str = "") -> dict[Any, Any]:
-    """The event without some attributes; those of nested dictionaries have names with dots."""
+    """Returns the event without some attributes. Attributes of nested dictionaries have names with dots."""
     found: dict[Any, Any] = {}
     for key, value in event.items():
         name = f"{prefix}{key}"
@@ -37,7 +37,7 @@ def without_attributes(event: Mapping[Any, Any], names: Collection[str], prefix:
 
 
 def without_cells(table: Any, warnings: Iterable[EventError]) -> Any:
-    """A table or a record batch with nulls instead of some values. Of a map with such a value, nothing is left."""
+    """Returns a table or record batch with nulls in place of some values. A map that has such a value becomes null as a whole."""
     rows: dict[str, list[int]] = {}
     for warning in warnings:
         if warning.position is not None and warning.attribute is not None:
@@ -55,9 +55,9 @@ def _is_within(attribute: str, name: str) -> bool:
 
 
 def _nulled(column: Any, name: str, bad: Mapping[str, Any]) -> Any:
-    """The column with nulls in the rows of each attribute, which is the column itself or a field in it."""
+    """Returns the column with nulls in some rows. `bad` has the rows for each attribute, which is the column itself or a field in it."""
     kind = column.type
-    if pa.types.is_dictionary(kind):  # its values would stay, whichever rows refer to them
+    if pa.types.is_dictionary(kind):  # a dictionary keeps its values even if no row refers to them
         return _nulled(column.cast(kind.value_type), name, bad)
     if not pa.types.is_struct(kind) or name in bad:
         rows = np.zeros(len(column), dtype=bool)

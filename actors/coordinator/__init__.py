@@ -1,1 +1,2 @@
-"""The coordinator: a published batch is routed to shards, their matches are merged, prioritized and handed to mailboxes."""
+"""The coordinator: routes a published batch to the shards, merges their matches, assigns priorities and hands the deliveries to the
+mailboxes."""

@@ -1,5 +1,5 @@
-"""How much a process works on at once, by number and by bytes. Beyond that callers wait for a while, and are then refused; the most urgent
-are admitted first and refused last."""
+"""Limits how much a process works on at once, by number of batches and by bytes. Beyond the limits callers wait for a while and are then
+refused; the most urgent are admitted first and refused last."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ray_pubsub.errors import OverloadedError
 __all__ = ["MOST_WAITING", "AdmissionControl"]
 
 MOST_WAITING = 64
-"""Callers that wait. Each holds a thread, of which those of low levels must leave some to the others."""
+"""The most callers that may wait. Each holds a thread, and the lower levels must leave some threads to the higher ones."""
 
 Waiter = tuple[int, int]
-"""Minus the level, and the order of arrival: the least is admitted next."""
+"""The negated level and the order of arrival: the smallest waiter is admitted next."""
 
 
 class AdmissionControl:
-    """Admits by level, and within a level in the order of arrival. A batch that is larger than all that is allowed is admitted alone.
+    """Admits batches by level, and within a level in the order of arrival. A batch that is larger than the byte limit is admitted alone.
 
-    Each level may take its share of the places: the highest all of them, the lowest the smallest part. So an urgent batch finds a place,
-    and few others at work in front of it, however many batches of low levels arrive. The places to wait in are shared in the same way.
+    Each level may use a share of the places: the highest level all of them, the lowest the smallest share. So an urgent batch finds a
+    place, with few others at work ahead of it, however many batches of low levels arrive. The places to wait in are shared in the same way.
     """
 
     def __init__(self, most: int, most_bytes: int, patience: float, levels: int = 1) -> None:
@@ -36,7 +36,7 @@ class AdmissionControl:
         self.inside = self.bytes = self.refused = 0
         self._refused_by_level = [0] * levels
         self._seconds = 0.05
-        """What a batch takes, as a moving average."""
+        """The seconds that a batch takes, as a moving average."""
 
     @property
     def waiting(self) -> int:
@@ -44,8 +44,9 @@ class AdmissionControl:
 
     @contextmanager
     def admitted(self, size: int, patience: float | None = None, level: int | None = None) -> Iterator[None]:
-        """Raises OverloadedError if there is no room within `patience` seconds, or the general patience if that is less. `level`: None if
-        there are no rules, so that all batches are alike and share all places."""
+        """Holds a place for a batch of `size` bytes while the block runs. Raises OverloadedError if there is no room within `patience`
+        seconds, or within the general patience if that is shorter. `level` is None if there are no rules: all batches are then alike
+        and share all places."""
         urgency = self._levels - 1 if level is None else level
         with self._change:
             waiter = (-urgency, next(self._arrivals))
@@ -59,7 +60,7 @@ class AdmissionControl:
                     raise OverloadedError("batches", self.waiting, self._retry_after())
             finally:
                 self._waiters.remove(waiter)
-                self._change.notify_all()  # the next one may be the first now
+                self._change.notify_all()  # another waiter may be the first now
             self.inside += 1
             self.bytes += size
         started = time.monotonic()
@@ -73,7 +74,7 @@ class AdmissionControl:
                 self._change.notify_all()
 
     def counts(self) -> dict[str, int | list[int]]:
-        """For `stats`."""
+        """Returns the counts for `stats`."""
         with self._change:
             return {
                 "in_flight": self.inside,
@@ -93,9 +94,9 @@ class AdmissionControl:
         return max(1, whole * (level + 1) // self._levels)
 
     def _waiting_at_most(self, level: int) -> int:
-        """Those that wait at this level or a lower one."""
+        """Returns the number of callers that wait at this level or a lower one."""
         return len(self._waiters) - bisect.bisect_left(self._waiters, (-level, -1))
 
     def _retry_after(self) -> float:
-        """About when the batches that wait now will be done."""
+        """Estimates the seconds until the batches that wait now are done."""
         return round(max(0.05, self._seconds * self.waiting / self._most), 3)

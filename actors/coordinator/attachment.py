@@ -1,4 +1,5 @@
-"""A coordinator's tie to the registry: a thread that loads the routing table and renews the lease for as long as the coordinator lives."""
+"""A coordinator's attachment to the registry: a thread that loads the routing table and renews the lease for as long as the coordinator
+lives."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ REPORT_FREQUENCIES_EVERY = 10.0
 
 
 class RegistryOfCoordinator(Protocol):
-    """What a coordinator asks of the registry. Every method may raise UnavailableError."""
+    """The methods of the registry that a coordinator calls. Each may raise UnavailableError."""
 
     def start_coordinator(self, coordinator: int) -> int: ...
 
@@ -34,7 +35,8 @@ class RegistryOfCoordinator(Protocol):
 
 
 class RegistryAttachment:
-    """`frequencies` gives what was learned about attributes, which the registry uses for placement."""
+    """Keeps a coordinator attached to the registry. `frequencies` returns what was learned about attributes, which the registry uses for
+    placement."""
 
     def __init__(
         self,
@@ -54,7 +56,8 @@ class RegistryAttachment:
         self._stopped = threading.Event()
 
     def start(self) -> None:
-        """In a thread: an actor whose constructor fails is never started again."""
+        """Starts the thread. The attachment cannot be made in the actor's constructor: an actor whose constructor fails is never
+        restarted."""
         threading.Thread(target=self._stay_attached, name=f"coordinator-{self._number}-lease", daemon=True).start()
 
     def stop(self) -> None:
@@ -100,7 +103,7 @@ class RegistryAttachment:
         )  # fmt: skip
 
     def _renew(self) -> bool | None:
-        """None: the registry does not know this coordinator any more."""
+        """Renews the lease. Returns None if the registry does not know this coordinator any more."""
         asked_at = time.monotonic()
         frequencies = None
         if asked_at - self._reported > REPORT_FREQUENCIES_EVERY:

@@ -1,4 +1,4 @@
-"""The matches of one batch, by one view of the routing table from beginning to end."""
+"""Matches one batch against one view of the routing table, which stays the same from beginning to end."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class ShardsOfCoordinator(Protocol):
     """How a coordinator reaches the shards (`transport.shard_client`)."""
 
     def match(self, requests: Sequence[tuple[int, MatchRequest]], timeout: float) -> list[ShardReply | Exception]:
-        """Asks shards, by number, at once."""
+        """Asks several shards at once; each request has the number of its shard."""
 
     def fetch(self, stored: StoredRef) -> Any:
-        """Maps an object of the object store into this process."""
+        """Maps an object from the object store into this process."""
 
     def alive(self, shard: int, timeout: float) -> int | None:
-        """The epoch of a shard that answers and has loaded; else None."""
+        """Returns the epoch of a shard that answers and has loaded, otherwise None."""
 
     def explain(self, requests: Sequence[tuple[Any, ...]], timeout: float) -> list[IndexPlan | Exception]:
-        """Calls `Shard.explain`: which shard, and the arguments."""
+        """Calls `Shard.explain`; each request has the number of the shard and the arguments."""
 
     def counts(self) -> dict[str, int]:
-        """For `stats`."""
+        """Returns the counts for `stats`."""
 
     def close(self) -> None: ...
 
@@ -50,22 +50,22 @@ class MatchedBatch(NamedTuple):
     view: RoutingView
     parts: list[ShardMatches | StoredRef]
     errors: list[EventError]
-    """Events that were left out."""
+    """One error for each event that was left out."""
 
 
 class OutdatedViewError(Exception):
-    """The routing table was loaded again while a batch was matched by the one before."""
+    """The routing table was loaded again while a batch was being matched by an older view."""
 
 
 class BatchMatcher:
-    """Safe to use from several threads."""
+    """Matches batches on the shards. Safe to use from several threads."""
 
     def __init__(self, shards: ShardsOfCoordinator, table: RoutingTable, counts: PublishCounts) -> None:
         self._shards, self._table, self._counts = shards, table, counts
 
     def match(self, events: PublishedEvents, key: str, deadline: Deadline, level: int = 0) -> MatchedBatch:
-        """Matches again by a new view if the first one did not hold until the end. Raises UnavailableError; `key` is for the log.
-        `level`: of the most urgent event, by which shards choose the next batch."""
+        """Returns the matches of a batch. Matches again by a new view if the first view did not stay valid until the end. Raises
+        UnavailableError. `key` is for the log; `level` is that of the most urgent event, by which shards choose their next batch."""
         while True:
             try:
                 with self._table.view(events.batch, deadline) as view:
@@ -104,7 +104,8 @@ class BatchMatcher:
         return MatchedBatch(view, parts, self._left_out(result, view, events, key))
 
     def _each_once(self, parts: Sequence[ShardMatches | StoredRef], events: int) -> list[ShardMatches | StoredRef]:
-        """While subscriptions move, one may be on two shards, and its matches in two parts."""
+        """Merges the parts so that each match occurs once: while subscriptions move, one may be on two shards, with its matches in two
+        parts."""
         found = [self._shards.fetch(part) if isinstance(part, StoredRef) else part for part in parts]
         return [replace(merge_matches(found, events, repeated=len(found) > 1), numbers=None)]
 

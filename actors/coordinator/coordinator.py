@@ -1,7 +1,8 @@
-"""A coordinator: a batch goes to the shards that may match it, gets its priorities and is delivered to mailboxes; the matches are replied.
+"""The coordinator's process: sends a batch to the shards that may match it, assigns priorities, delivers to the mailboxes and replies with
+the matches.
 
-It owns no data: what it knows comes from the registry (`routing_table.py`), and after a crash it starts from nothing. Large batches pass it
-by reference. A plain class: `transport/remote.py` makes it an actor.
+It owns no data: what it knows comes from the registry (`routing_table.py`), and after a crash it starts from nothing. Large batches pass
+through it by reference. It is a plain class; `transport/remote.py` makes it an actor.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ logger = logging.getLogger(__name__)
 
 class MailboxesOfCoordinator(Protocol):
     def deliver(self, batch: DeliveryBatch, names: Mapping[int, str]) -> DeliverReport:
-        """`names`: of the subscribers in the batch, by number."""
+        """Delivers a matched batch. `names` has the names of the batch's subscribers, by code."""
 
 
 class FirstLevels(NamedTuple):
-    """The levels of a batch as it arrived, and the rules that gave them."""
+    """The levels of a batch when it arrived, and the rules that determined them."""
 
     rules: PriorityRules
     found: PriorityBatch
@@ -61,12 +62,12 @@ class FirstLevels(NamedTuple):
         return int(self.found.levels.max(initial=0))
 
     def by(self, rules: PriorityRules) -> PriorityBatch | None:
-        """The same by other rules; None if these may say something else."""
+        """Returns the levels if they are valid for these rules, and None if these rules may determine other levels."""
         return self.found if rules is self.rules and rules.version == self.found.version else None
 
 
 class Coordinator:
-    """Every method may be called from any thread."""
+    """Publishes batches. Every method may be called from any thread."""
 
     def __init__(
         self,
@@ -101,10 +102,13 @@ class Coordinator:
         timeout: float | None = None,
         strict: bool = False,
     ) -> PublishResult:
-        """For callers of the actor's handle: a dict, a list of dicts, Arrow, pandas, or a reference to one of them. `event_id` names the
-        attribute with the events' ids: an id that was published before, within the window, is not delivered again. `idempotency_key`: an
-        id for the whole publication: one that is repeated under it is delivered once. Bad events are in the result's `errors`; the
-        others are published. `strict` as in `Server.publish`."""
+        """Publishes events for callers of the actor's handle: a dict, a list of dicts, Arrow, pandas, or a reference to one of them.
+
+        `event_id` names the attribute that holds the events' ids. An event whose id was published before, within the deduplication window,
+        is not delivered again. `idempotency_key` is an id for the whole publication: if it is repeated under the same key, it is delivered
+        once. Bad events are listed in the result's `errors`, and the others are published. `strict` has the meaning that it has in
+        `Server.publish`.
+        """
         key = new_request() if idempotency_key is None else idempotency_key
         seconds = self.settings.timeout if timeout is None else timeout
         prepared = prepare(events, event_id, key, deliver, strict=strict)
@@ -117,7 +121,7 @@ class Coordinator:
         return result
 
     def publish_prepared(self, request: PublishRequest) -> PublishReply:
-        """For publishers, which have read the events. Matches of the reply may still be in the object store."""
+        """Publishes events that the publisher has read and packed. The matches of the reply may still be in the object store."""
         events, deadline = request.events, Deadline(request.timeout)
         started = time.perf_counter()
         published = time.monotonic() - request.age
@@ -141,15 +145,17 @@ class Coordinator:
         return reply
 
     def _first_levels(self, events: PublishedEvents) -> FirstLevels | None:
-        """Before the batch waits for anything, so that urgent ones do not wait behind others. None if there are no rules."""
+        """Determines the levels before the batch waits for anything, so that urgent batches do not wait behind others. Returns None if
+        there are no rules."""
         rules = self._table.rules
         return FirstLevels(rules, rules.levels_of(events.batch)) if len(rules) else None
 
     def _publish(
         self, request: PublishRequest, first: FirstLevels | None, published: float, deadline: Deadline
     ) -> PublishReply:
-        """`published`: when, on the clock of `time.monotonic`. The levels are determined again if the rules have changed since the batch
-        arrived: by now there is a view of the routing table, and what it says was acknowledged holds."""
+        """Matches and delivers an admitted batch. `published` is the time of publication on the clock of `time.monotonic`. The levels
+        are determined again if the rules have changed since the batch arrived: the view of the routing table that the batch was
+        matched by includes every acknowledged rule, the rules at arrival may not."""
         events = request.events
         view, parts, errors = self._matcher.match(events, request.key, deadline, 0 if first is None else first.highest)
         levels = np.zeros(len(events), np.uint8)
@@ -172,12 +178,13 @@ class Coordinator:
         return reply
 
     def names_of(self, lineage: str, codes: NDArray[np.int32], timeout: float | None = None) -> dict[int, str]:
-        """The names of subscribers. New ones are waited for: a shard may know of a change before this coordinator does."""
+        """Returns the names of subscribers by code. Waits for new ones, because a shard may know of a change before this coordinator
+        does."""
         deadline = Deadline(self.settings.timeout if timeout is None else timeout)
         return self._table.names_of(lineage, codes.tolist(), deadline)
 
     def explain(self, event: Mapping[str, Any], timeout: float | None = None) -> dict[int, IndexPlan]:
-        """How an event is matched, by every shard that it visits."""
+        """Returns how an event is matched by every shard that it visits, by shard number."""
         deadline = Deadline(self.settings.timeout if timeout is None else timeout)
         batch = read_events([event], strict=False)
         if batch.errors:
@@ -196,21 +203,21 @@ class Coordinator:
         return plans
 
     def take_note(self, note: Note) -> bool:
-        """From the registry. True confirms that every batch that begins from now on is handled by it."""
+        """Applies a note of the registry. True confirms that every batch that begins from now on is handled according to it."""
         return self._table.apply(note, BARRIER_LEASES * self.settings.lease)
 
     # ------------------------------------------------------------------------------------------------------------ looking in
 
     def watch_latencies(self, observe: Callable[[float], None]) -> None:
-        """`observe` gets the seconds that each batch took."""
+        """Registers `observe`, which is called with the seconds that each batch took."""
         self._counts.latencies.watcher = observe
 
     def health(self) -> dict[str, Any]:
-        """Which instance this is, and what it knows."""
+        """Returns which instance this is and what it knows."""
         return {"pid": os.getpid(), "epoch": self._attachment.epoch, **self._table.state()}
 
     def stats(self) -> dict[str, Any]:
-        """`health`, and what was counted."""
+        """Returns `health` and all counts."""
         return {
             **self.health(),
             **self._counts.state(),

@@ -1,8 +1,8 @@
-"""Which failures of a shard are crashes of a process that had the request.
+"""Decides which failures of a shard are crashes of a process that had the request.
 
-While a process is being restarted, or its node is lost, every call fails as if the process had just crashed. If each of these counted, a
-batch would be suspected of crashing shards that it has never reached. So after a crash a shard is asked again only when it is known to be
-back, and a crash counts once for each instance.
+While a process is being restarted, or its node is lost, every call fails as if the process had just crashed. If each of these failures
+counted, a batch would be suspected of crashing shards that it has never reached. So after a crash a shard is asked again only when it is
+known to be back, and a crash counts once for each instance.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ray_pubsub.errors import UnavailableError
 __all__ = ["Alive", "counting_crashes_once"]
 
 Alive = Callable[[int, float], int | None]
-"""The epoch of a shard's instance if it answers within that number of seconds and has loaded; else None."""
+"""Returns the epoch of a shard's instance if it answers within this number of seconds and has loaded, otherwise None."""
 
 
 def counting_crashes_once(ask: Ask, alive: Alive) -> Ask:
-    """`ask`, for one batch; an error says `died` only for the crash of an instance that had the request."""
+    """Wraps `ask` for one batch, so that an error has `died` set only for the crash of an instance that had the request."""
     crashed: dict[int, int | None] = {}
-    """Shards that have crashed, with the last instance whose crash was counted."""
+    """The shards that have crashed, with the last instance whose crash was counted."""
 
     def asked(queries: Sequence[ShardQuery], timeout: float) -> list[ShardReply | Exception]:
         epochs = {query.shard: alive(query.shard, timeout) for query in queries if query.shard in crashed}

@@ -1,4 +1,4 @@
-"""What the mailboxes get of a matched batch, in columns."""
+"""Builds the columns that the mailboxes receive for a matched batch."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["delivered", "delivery_batch", "packed_contents"]
 def delivery_batch(
     parts: Sequence[ShardMatches], levels: NDArray[np.uint8], events: PublishedEvents, key: str, age: float = 0.0
 ) -> tuple[DeliveryBatch, list[EventError]]:
-    """Of some matches; and events that cannot be packed, which are left out. The mailboxes put everything into their own order, so the
-    shards' matches need not be merged. `age`: seconds since the events were published."""
+    """Returns the deliveries of these matches, and an error for each event that cannot be packed and is left out. The mailboxes sort
+    everything into their own order, so the shards' matches need not be merged. `age` is the seconds since the events were published."""
     rows = np.concatenate([np.repeat(np.arange(part.events), np.diff(part.offsets)) for part in parts])
     if events.positions is not None:
         rows = events.positions[rows]
@@ -42,7 +42,8 @@ def delivery_batch(
 def packed_contents(
     events: PublishedEvents, matched: NDArray[np.int64]
 ) -> tuple[Sequence[bytes | None] | None, list[EventError]]:
-    """A list with an entry for every event: packed for the matched ones, which ascend; None for the others. And those that cannot be."""
+    """Returns a list with an entry for every event: the packed content of the matched events, None for the others. `matched` is in
+    ascending order. Also returns an error for each event that cannot be packed."""
     contents, errors = events.contents, list[EventError]()
     if contents is None or isinstance(contents, list):
         return contents, errors
@@ -50,7 +51,7 @@ def packed_contents(
     try:
         rows = _rows(contents, matched)
     except (ValueError, OverflowError, pa.ArrowException):
-        rows = None  # some row has a value that Python lacks
+        rows = None  # some row has a value that Python cannot represent
     for place, event in enumerate(matched.tolist()):
         try:
             packed[event] = pack_event(
@@ -65,11 +66,11 @@ def packed_contents(
 
 def _rows(contents: Any, places: NDArray[np.int64]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = contents.take(places).to_pylist(maps_as_pydicts="lossy")
-    return found  # of equal keys of a map the last one, as in a dict
+    return found  # of equal keys in a map the last one wins, as in a dict
 
 
 def delivered(report: DeliverReport) -> Delivered:
-    """The mailboxes' report as the publisher gets it."""
+    """Converts the mailboxes' report to the publisher's form."""
     return Delivered(
         report.delivered,
         report.duplicates,

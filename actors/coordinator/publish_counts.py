@@ -1,4 +1,4 @@
-"""What a coordinator counts while it publishes, and what it learns about the attributes of events."""
+"""The counters of a coordinator, and what it learns about the attributes of events."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ray_pubsub.sharding.frequency import AttributeFrequencies
 __all__ = ["PublishCounts"]
 
 HOT = 10
-"""Attributes that are listed in `stats`: those that most events carry, under which clauses are asked most often."""
+"""The number of attributes listed in `stats`: those that most events carry, whose clauses are visited most often."""
 COUNTED = ("batches", "events", "bad_events", "matches", "retries", "failed", "deadly")
 
 
 class PublishCounts:
-    """Safe to use from several threads."""
+    """Counts what a coordinator publishes. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,7 +30,7 @@ class PublishCounts:
         self.latencies = Latencies()
 
     def add(self, **more: int) -> None:
-        """add(failed=1)"""
+        """Adds to counters by name, for example add(failed=1)."""
         with self._lock:
             for name, count in more.items():
                 self._counts[name] += count
@@ -43,12 +43,12 @@ class PublishCounts:
             self._learned.observe(batch)
 
     def frequencies(self) -> dict[str, Any]:
-        """How often attributes occur in events, for the registry."""
+        """Returns how often attributes occur in events, for the registry."""
         with self._lock:
             return self._learned.state()
 
     def state(self) -> dict[str, Any]:
-        """For `stats`."""
+        """Returns the counts for `stats`."""
         with self._lock:
             return {
                 **self._counts,

@@ -1,7 +1,7 @@
-"""Where a coordinator sends events, by which priority rules, and until when it may rely on that.
+"""A coordinator's routing table: where events are sent, which priority rules apply, and until when the coordinator may rely on both.
 
 All of it comes from the registry: first the whole state, then notes (`messages.Note`). Confirming a note means that every batch that begins
-from then on is matched, prioritised and delivered by it.
+from then on is matched, prioritised and delivered according to it.
 """
 
 from __future__ import annotations
@@ -38,24 +38,25 @@ class RoutingView:
     needed: tuple[int, ...]
     """The version that each of these shards must have."""
     moving: bool
-    """A subscription may be on two shards."""
+    """Whether a subscription may be on two shards, because it is being moved."""
     rules: PriorityRules
     attachment: int
 
 
 class RoutingTable:
-    """Safe to use from several threads. Changes are made under one lock, which no batch holds while it waits, and which nobody holds for
-    long: rules are compiled before it is taken."""
+    """The routing table of a coordinator. Safe to use from several threads. Changes are made under one lock, which no batch holds while
+    it waits and nobody holds for long: rules are compiled before it is taken."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self._applying = threading.Lock()
-        """Held while a note is applied: one after the other. Taken before the lock of `_changed`."""
+        """Held while a note is applied, so that notes are applied one after the other. Taken before the lock of `_changed`."""
         self._changed = threading.Condition()
         self._lease_until = 0.0
         self._serial, self._version = 0, 0
         self._confirmed = 0
-        """The last note that holds for every batch in flight too: less than the serial while a barrier waits for some."""
+        """The serial of the last note that applies to every batch in flight too. It is less than `_serial` while a barrier waits for
+        some batches."""
         self._registry_epoch, self._lineage = 0, ""
         self._needed = np.zeros(settings.shards, np.int64)
         self._routes = ShardRoutes(settings.shards)
@@ -64,13 +65,13 @@ class RoutingTable:
         """How often the whole state was loaded."""
         self._generation = 0
         self._in_flight: dict[int, int] = {}
-        """Batches that are being matched, by the generation in which they began."""
+        """The number of batches being matched, by the generation in which they began."""
         self.rules = settings.priority_rules()
         self.names: dict[int, str] = {}
 
     @property
     def serial(self) -> int:
-        """Of the last note that may be confirmed: renewing the lease by it lets the registry go on."""
+        """The serial of the last note that may be confirmed. Renewing the lease with it lets the registry go on."""
         return self._confirmed
 
     @property
@@ -82,7 +83,7 @@ class RoutingTable:
         return self._lineage
 
     def load(self, state: CoordinatorState, asked_at: float) -> None:
-        """The whole state, as it was when it was asked for."""
+        """Replaces the table by the whole state of the registry, as it was when it was requested."""
         rules = self._settings.priority_rules()
         _change_rules(rules, [RuleChange(rule.id, rule.level, rule.expression) for rule in state.rules])
         routes = ShardRoutes(self._settings.shards)
@@ -90,9 +91,9 @@ class RoutingTable:
             routes.add(shard, route, count)
         with self._changed:
             known = (self._registry_epoch, self._lineage) == (state.registry_epoch, state.lineage)
-            self._attachment += 1  # batches from before this are matched again, so nothing waits for them
+            self._attachment += 1  # batches with an older view are matched again, so nothing waits for them
             if known and state.serial < self._serial:
-                # A note that is later than this state has overtaken it, and was confirmed.
+                # A note that is newer than this state arrived before it, and was confirmed.
                 self._confirmed = self._serial
                 self._lease_until = asked_at + state.lease
                 self._changed.notify_all()
@@ -111,19 +112,20 @@ class RoutingTable:
             self._changed.notify_all()
 
     def drop_lease(self) -> None:
-        """Before the whole state is asked for: the registry assumes that this coordinator knows it as soon as the reply is sent, which is
-        before it arrives."""
+        """Gives up the lease. Called before the whole state is requested: the registry assumes that this coordinator knows the state as
+        soon as the reply is sent, which is before the reply arrives."""
         with self._changed:
             self._lease_until = 0.0
 
     def apply(self, note: Note, timeout: float) -> bool:
-        """Whether the note holds from now on: it follows the last one, or is known already. A barrier waits for the batches before it."""
+        """Applies a note if it is the next one. Returns whether the note is in effect, from now on or already before. A barrier waits
+        for the batches that began before it."""
         with self._applying:
             while (rules := self._rules_to_change(note)) is not None:
                 attachment, own = rules
-                _change_rules(own, note.news.rules)  # may take seconds, and no batch waits for it
+                _change_rules(own, note.news.rules)  # may take seconds; no batch waits for it
                 with self._changed:
-                    if attachment == self._attachment:  # else the whole state was loaded meanwhile, with other rules
+                    if attachment == self._attachment:  # otherwise the state was loaded again, with other rules
                         self._change(note.news)
                         self._serial = note.serial
                         self._changed.notify_all()
@@ -141,7 +143,7 @@ class RoutingTable:
             return True
 
     def _rules_to_change(self, note: Note) -> tuple[int, PriorityRules] | None:
-        """If the note is the next one: the attachment, and its rules. None if the note is known, or cannot be applied."""
+        """Returns the attachment and its rules if the note is the next one, and None if the note is known already or cannot be applied."""
         with self._changed:
             if note.registry_epoch < self._registry_epoch:
                 raise FencedError("the registry", note.registry_epoch, self._registry_epoch)
@@ -156,7 +158,7 @@ class RoutingTable:
         return self._is_ours(note) and note.serial <= self._serial
 
     def _change(self, news: News) -> None:
-        """All but the rules."""
+        """Applies everything but the rules."""
         for shard, route, count in news.added:
             self._routes.add(shard, route, count)
         for shard in news.touched:
@@ -169,7 +171,8 @@ class RoutingTable:
 
     @contextmanager
     def view(self, batch: EventBatch, deadline: Deadline) -> Iterator[RoutingView]:
-        """The table for one batch, which is in flight until the block ends. Raises UnavailableError if there is no lease in time."""
+        """Provides the table for one batch, which counts as in flight until the block ends. Raises UnavailableError if there is no lease
+        within the deadline."""
         attributes = [lane.attribute for lane in batch.lanes if len(lane)]
         with self._changed:
             if not self._changed.wait_for(self._has_lease, deadline.left):
@@ -189,18 +192,18 @@ class RoutingTable:
                     self._changed.notify_all()
 
     def is_current(self, view: RoutingView) -> bool:
-        """Whether the view may still be used: the whole state has not been loaded again since."""
+        """Returns whether the view may still be used, that is, whether the whole state has not been loaded again since."""
         with self._changed:
             return view.attachment == self._attachment
 
     def held(self, view: RoutingView) -> bool:
-        """To be asked when a batch was matched: whether the registry cannot have gone on without it. The registry waits for a coordinator's
-        batches only while that has its lease."""
+        """Returns whether a matched batch counts: its view and the lease are still valid, so that the registry cannot have gone on
+        without this batch. The registry waits for a coordinator's batches only while the coordinator has its lease."""
         with self._changed:
             return view.attachment == self._attachment and self._has_lease()
 
     def names_of(self, lineage: str, codes: Sequence[int], deadline: Deadline) -> dict[int, str]:
-        """Waits until these subscribers have names: a shard may know of a change before its note has arrived here."""
+        """Returns subscribers' names by code. Waits for new ones, because a shard may know of a change before its note has arrived here."""
         with self._changed:
 
             def known() -> bool:
@@ -216,7 +219,7 @@ class RoutingTable:
         return time.monotonic() < self._lease_until
 
     def state(self) -> dict[str, Any]:
-        """For `health`."""
+        """Returns the state for `health`."""
         with self._changed:
             return {
                 "version": self._version,
@@ -230,7 +233,7 @@ class RoutingTable:
 
 
 def _change_rules(rules: PriorityRules, changes: Sequence[RuleChange]) -> None:
-    """In order; rules that are added after one another in one step."""
+    """Applies changes of rules in order. Consecutive additions are made in one step."""
     for removes, group in groupby(changes, key=lambda change: change.expression is None):
         own = list(group)
         if removes:

@@ -1,5 +1,5 @@
-"""One batch to several shards until all have replied: a shard that restarts is asked again, and an event that crashes its shard is found
-and left out. Decisions only; `ask` does the asking."""
+"""Sends one batch to several shards until all have replied. A shard that restarts is asked again; an event that crashes its shard is
+found and left out. This module only decides; `ask` does the calls."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from ray_pubsub.sharding.merging import ShardMatches, merge_matches
 __all__ = ["FanOut", "ShardQuery", "fan_out"]
 
 CRASHES_UNTIL_BISECTED = 3
-"""Crashes of a shard during one batch after which the batch is suspected. One kill from outside is seen as up to two."""
+"""The number of crashes of a shard during one batch after which the batch is suspected. One kill from outside is seen as up to two."""
 CRASHES_UNTIL_LEFT_OUT = 2
-"""Of a shard that has a single event."""
+"""The number of crashes of a shard on a single event after which the event is left out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardQuery:
-    """To a shard: the whole batch, or these rows of it. The matches of some rows are always in the reply itself."""
+    """A request to a shard: match the whole batch, or these rows of it. Matches of selected rows are always in the reply itself."""
 
     shard: int
     rows: NDArray[np.int64] | None = None
 
 
 Ask = Callable[[Sequence[ShardQuery], float], Sequence[ShardReply | Exception]]
-"""Asks all of them at once; waits for that number of seconds at most."""
+"""Asks all these shards at once, and waits at most this number of seconds."""
 
 
 @dataclass(slots=True, eq=False)
 class FanOut:
-    """What a batch came to."""
+    """The outcome of a batch."""
 
     parts: list[ShardMatches | StoredRef] = field(default_factory=list)
     deadly: list[int] = field(default_factory=list)
-    """Rows of events that crash a shard. They have no matches."""
+    """The rows of events that crash a shard. They have no matches."""
     retries: int = 0
 
 
 def fan_out(ask: Ask, shards: Sequence[int], events: int, deadline: Deadline, pause: float = PAUSE) -> FanOut:
-    """The matches of all shards, in the order of the shards. Raises UnavailableError if one does not reply in time, and what a shard
-    raises otherwise."""
+    """Returns the matches of all shards, in the order of the shards. Raises UnavailableError if a shard does not reply in time; other
+    errors of a shard are raised as they are."""
     found: dict[int, ShardMatches | StoredRef] = {}
     result = FanOut()
     crashes = dict.fromkeys(shards, 0)
@@ -80,7 +80,8 @@ def fan_out(ask: Ask, shards: Sequence[int], events: int, deadline: Deadline, pa
 
 
 def _bisect(ask: Ask, shard: int, events: int, deadline: Deadline, result: FanOut) -> ShardMatches:
-    """Half by half. A half that crashes the shard is halved again, a single event that does so twice is left out."""
+    """Matches a suspected batch half by half. A half that crashes the shard is halved again, and a single event that crashes it twice is
+    left out."""
     answered: list[ShardMatches] = []
     waiting = [np.arange(events)]
     crashes = 0
@@ -118,7 +119,7 @@ def _unavailable(reply: ShardReply | Exception) -> UnavailableError:
 
 
 def _scattered(part: ShardMatches, rows: NDArray[np.int64], events: int) -> ShardMatches:
-    """The matches of some rows as those of the whole batch, whose other rows have none."""
+    """Converts the matches of selected rows to matches of the whole batch, whose other rows have none."""
     counts = np.zeros(events, np.int64)
     counts[rows] = np.diff(part.offsets)
     return replace(part, offsets=np.concatenate([[0], np.cumsum(counts)]))

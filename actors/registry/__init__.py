@@ -1,1 +1,1 @@
-"""The registry: the one source of truth about subscriptions and rules, and where placement is decided."""
+"""The registry: the one source of truth about subscriptions and rules. It decides their placement."""

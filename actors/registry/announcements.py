@@ -1,7 +1,7 @@
-"""What shards and coordinators must know of committed changes, and how they come to know it.
+"""Announces committed changes to shards and coordinators.
 
 A shard is sent its changes, or is asked to fetch them. Coordinators get a note: which version each shard must have from now on, which
-routes came and went, new subscribers, changed rules. Notes are numbered; a coordinator that missed one asks for everything.
+routes were added and removed, new subscribers, changed rules. Notes are numbered; a coordinator that missed one requests the whole state.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ class Notifier(Protocol):
 
 @dataclass(slots=True)
 class Effects:
-    """What a transaction has changed."""
+    """The changes of one transaction."""
 
     added: Counter[tuple[int, Route]] = field(default_factory=Counter)
     removed: Counter[tuple[int, Route]] = field(default_factory=Counter)
     gone: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """Per shard, the numbers to remove."""
+    """For each shard, the numbers of the subscriptions to remove."""
     came: defaultdict[int, list[tuple[int, Subscribe]]] = field(default_factory=lambda: defaultdict(list))
-    """Per shard, numbers and subscriptions to add."""
+    """For each shard, the subscriptions to add, with their numbers."""
     in_bulk: set[int] = field(default_factory=set)
-    """Shards that fetch their changes: there are too many to send with a call."""
+    """The shards that fetch their changes, because there are too many to send with a call."""
     rules: list[RuleChange] = field(default_factory=list)
 
     @property
@@ -58,26 +58,27 @@ class Effects:
 
 
 class Announcer:
-    """Used by the thread that makes changes; `state_for_coordinator` and the properties by any thread."""
+    """Announces changes. Used by the thread that makes changes; `state_for_coordinator` and the properties may be used by any thread."""
 
     def __init__(self, store: RegistryStore, shards: int, leases: CoordinatorLeases, notifier: Notifier) -> None:
         self.lineage = store.identity
         self.state = threading.RLock()
-        """Held while the store and what is known of it in memory change together."""
+        """Held while the store and its derived state in memory change together."""
         self.moving = True
-        """Whether a shard may have a subscription that it does not own: true until what an interrupted move left was removed."""
+        """Whether a shard may have a subscription that it does not own. It is true until the remains of an interrupted move were
+        removed."""
         self.serial = 0
         """The number of the last note."""
         self._store, self._leases, self._notifier = store, leases, notifier
         self._routes: Counter[tuple[int, Route]] = Counter()
         self._needed = np.zeros(shards, np.int64)
         self._pushed = self._needed.copy()
-        """Per shard, the version that the last push ended with."""
+        """For each shard, the version that the last push ended with."""
         self._last_subscriber = max((code for code, _ in store.subscribers_after()), default=0)
         self._recount()
 
     def state_for_coordinator(self, coordinator: int, epoch: int, age: float) -> CoordinatorState:
-        """Everything a coordinator must know; from now on it has a lease and gets the notes."""
+        """Returns everything a coordinator must know. From now on it has a lease and gets the notes."""
         with self.state:
             state = CoordinatorState(
                 epoch,
@@ -96,30 +97,30 @@ class Announcer:
         return state
 
     def route_counts(self) -> list[RouteCount]:
-        """Shard, route and the number of subscriptions."""
+        """Returns the number of subscriptions for each shard and route."""
         with self.state:
             return [(shard, route, count) for (shard, route), count in self._routes.items()]
 
     @property
     def needed(self) -> list[int]:
-        """Per shard, the version that it must have."""
+        """For each shard, the version that it must have."""
         found: list[int] = self._needed.tolist()
         return found
 
     def need(self, shards: Iterable[int], version: int) -> None:
-        """From now on these shards must have this version; what they get next is pushed after it."""
+        """Requires this version of these shards from now on. Their next push starts from it."""
         with self.state:
             for shard in shards:
                 self._needed[shard] = self._pushed[shard] = version
 
     def require(self, shards: Iterable[int], version: int) -> None:
-        """These shards are known to have this version, and must not answer with an older one."""
+        """Requires at least this version of these shards, which are known to have it, so that they do not answer from an older one."""
         with self.state:
             for shard in shards:
                 self._needed[shard] = max(version, self._needed[shard])
 
     def announce(self, effects: Effects) -> int:
-        """Sends what a transaction has changed to shards and coordinators; returns the number of the note."""
+        """Sends the changes of a transaction to shards and coordinators. Returns the serial of the note."""
         version = self._store.version
         for shard in effects.touched:
             self._needed[shard] = version
@@ -139,7 +140,7 @@ class Announcer:
         return self.notify(News(version, effects.touched, added, removed, new, effects.rules, self.moving))
 
     def notify(self, news: News) -> int:
-        """Sends a note to every coordinator and records which have confirmed it; returns its number. A coordinator that attaches
+        """Sends a note to every coordinator and records which of them have confirmed it. Returns its serial. A coordinator that attaches
         meanwhile gets a state that contains the news."""
         with self.state:
             self.serial += 1
@@ -159,7 +160,7 @@ class Announcer:
         return note.serial
 
     def announce_everything(self) -> int:
-        """After an announcement failed: shards must have all that is stored, and coordinators ask for everything."""
+        """Recovers from a failed announcement: shards must have everything that is stored, and coordinators request the whole state."""
         self._recount()
         self.serial += 1
         for coordinator in self._leases.attached():

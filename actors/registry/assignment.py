@@ -1,8 +1,8 @@
-"""Which shard a subscription goes to.
+"""Decides which shard a subscription goes to.
 
-A new one goes where placement puts it. One that replaces another stays on that shard, so that it is replaced in one step; and one that was
-removed a moment ago goes back to where it was (`recent_shards.py`). Placement counts every assignment at once; what was not committed is
-taken back.
+A new subscription goes where placement puts it. One that replaces another stays on that shard, so that it is replaced in one step; and one
+that was removed a moment ago goes back to where it was (`recent_shards.py`). Placement counts every assignment at once; assignments that
+are not committed are taken back.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ __all__ = ["Assignment", "counted"]
 
 
 class Assignment:
-    """Used by the thread that makes changes."""
+    """Assigns subscriptions to shards. Used by the thread that makes changes."""
 
     def __init__(self, store: RegistryStore, placement: Placement, longest: float) -> None:
-        """`longest`: seconds that a publication may last."""
+        """`longest` is the seconds that a publication may last."""
         self.placement = placement
         self.recent = RecentShards(longest)
         self._store = store
 
     def assign(self, changes: Sequence[Change]) -> list[Change]:
-        """The changes, each new subscription with its shard."""
+        """Returns the changes, with a shard for each new subscription."""
         stored = self._store.shards_of([change.id for change in changes if isinstance(change, Subscribe)])
         assigned: list[Change] = []
         for change in changes:
@@ -50,13 +50,13 @@ class Assignment:
         return assigned
 
     def take_back(self, changes: Iterable[Change]) -> None:
-        """These assigned changes were not committed."""
+        """Takes back the assignments of changes that were not committed."""
         for change in changes:
             if isinstance(change, Subscribe):
                 self.placement.remove(change.route, change.shard)
 
     def assign_many(self, ids: Any, pivots: PivotColumn) -> NDArray[np.int32]:
-        """A shard for each of many subscriptions."""
+        """Returns a shard for each of many subscriptions."""
         stored = self._store.shards_of(ids)
         if not stored and not len(self.recent):
             return self.placement.place_many(pivots, ids)
@@ -74,13 +74,13 @@ class Assignment:
         return shards
 
     def take_back_many(self, pivots: PivotColumn, shards: NDArray[np.int32], which: NDArray[np.bool_]) -> None:
-        """Those of many subscriptions that were not committed."""
+        """Takes back the assignments of the chosen subscriptions, which were not committed."""
         for shard, route, count in counted(pivots, shards, which):
             self.placement.remove(route, shard, count)
 
 
 def counted(pivots: PivotColumn, shards: NDArray[np.int32], which: NDArray[np.bool_]) -> list[RouteCount]:
-    """The number of the chosen subscriptions for each shard and route."""
+    """Counts the chosen subscriptions by shard and route."""
     if not which.any():
         return []
     keys = shards[which].astype(np.int64) << 32 | pivots.code[which]

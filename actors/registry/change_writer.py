@@ -1,4 +1,5 @@
-"""How a change becomes part of the server: assigned to a shard, committed to disk, announced; acknowledged when every coordinator knows it.
+"""Makes a change part of the server: it is assigned to a shard, committed to disk, announced, and acknowledged when every coordinator knows
+it.
 
 One thread makes all changes (`group_commit.py`), so they have one order. A shard need not have confirmed a change: coordinators know which
 version each shard must have, and a shard that is behind answers no publication.
@@ -41,11 +42,11 @@ __all__ = ["ChangeWriter"]
 logger = logging.getLogger(__name__)
 
 Work = Callable[[], Any]
-"""Something that the thread that makes changes does between two groups of them."""
+"""A function that the thread that makes changes calls between two groups of changes."""
 
 
 class ChangeWriter:
-    """Any thread may call `submit`, `run` and `close`; the other methods are called within `run`."""
+    """Makes changes. Any thread may call `submit`, `run` and `close`; the other methods are called within `run`."""
 
     def __init__(
         self, store: RegistryStore, assignment: Assignment, announcer: Announcer, leases: CoordinatorLeases
@@ -56,20 +57,20 @@ class ChangeWriter:
         self._committer: GroupCommitter[Change | Work, Any] = GroupCommitter(self._perform, name="registry-changes")
 
     def submit(self, change: Change, timeout: float) -> Answer:
-        """Makes a change. It is acknowledged when this returns."""
+        """Makes a change, which is acknowledged when this method returns."""
         answer: Answer = self._wait(change, timeout)
         return answer
 
     def run(self, work: Work, timeout: float) -> Any:
-        """What `work` returns, called in the thread that makes changes."""
+        """Calls `work` in the thread that makes changes, and returns its result."""
         return self._wait(work, timeout)
 
     def close(self) -> None:
-        """Makes the changes that were submitted, and takes no more."""
+        """Makes the changes that were submitted, and refuses further ones."""
         self._committer.close()
 
     def commit(self, changes: Sequence[Change]) -> list[Answer]:
-        """Makes changes together, in one transaction."""
+        """Makes these changes in one transaction."""
         with self.announcer.state:
             assigned = self.assignment.assign(changes)
             try:
@@ -87,11 +88,11 @@ class ChangeWriter:
         return answers
 
     def put_texts(self, columns: TextColumns, pivots: PivotColumn, key: str | None) -> BulkAnswer:
-        """Adds many subscriptions, which were parsed, in one transaction."""
+        """Adds many parsed subscriptions in one transaction."""
         return self._put_many(columns.ids, pivots, lambda shards: self.store.commit_texts(columns, shards, pivots, key))
 
     def put_intervals(self, load: IntervalLoad, pivots: PivotColumn, key: str | None) -> BulkAnswer:
-        """Adds many subscriptions given as intervals in one transaction."""
+        """Adds many subscriptions that are given as intervals, in one transaction."""
         return self._put_many(load.ids, pivots, lambda shards: self.store.commit_intervals(load, shards, pivots, key))
 
     def remove_many(self, ids: Sequence[str | int], key: str | None) -> BulkAnswer:
@@ -116,7 +117,7 @@ class ChangeWriter:
             raise UnavailableError("the registry", f"did not begin this change within {timeout:g} s") from None
 
     def _perform(self, group: list[Change | Work]) -> Sequence[Any]:
-        """The result of each: changes in one transaction, then work one by one."""
+        """Returns the result of each item. Changes are made in one transaction, then work is done one by one."""
         changes = [item for item in group if not callable(item)]
         answers = iter(self.commit(changes) if changes else ())
         results = [_result(item) if callable(item) else next(answers) for item in group]
@@ -125,8 +126,8 @@ class ChangeWriter:
         return results
 
     def _trim_later(self) -> None:
-        """After this group: its callers do not wait for it."""
-        with suppress(StoreError, OverloadedError):  # closed, or busy: after a later group
+        """Schedules trimming after this group, so that the callers of the group do not wait for it."""
+        with suppress(StoreError, OverloadedError):  # the committer is closed or busy; a later group tries again
             self._committer.submit(self._trim)
 
     def _trim(self) -> None:
@@ -155,7 +156,7 @@ class ChangeWriter:
         return answer
 
     def _announce(self, collect: Callable[[Effects], None]) -> int:
-        """Announces what was committed. It is on disk and not done again: if this fails, everything is announced."""
+        """Announces what was committed. It is on disk and cannot be repeated, so if this fails everything is announced."""
         try:
             effects = Effects()
             collect(effects)
@@ -167,21 +168,21 @@ class ChangeWriter:
             try:
                 serial = self.announcer.announce_everything()
             except Exception:
-                # A repetition of the change would be acknowledged, and no coordinator would know it.
+                # Otherwise a repetition of the change would be acknowledged although no coordinator knows it.
                 self.store.doubt()
                 raise
             self.assignment.placement.recount(self.announcer.route_counts())
             return serial
 
     def store_placement(self) -> None:
-        """If it has changed. Changes were announced before, and are done whether or not this succeeds."""
+        """Stores the placement if it has changed. Changes were announced before, and stay valid whether or not this succeeds."""
         placement = self.assignment.placement
         if placement.version != self._placement_version:
             self.store.commit([SetSetting("placement", placement.state())])
             self._placement_version = placement.version
 
     def _collect(self, change: Change, answer: Answer, effects: Effects) -> None:
-        """Counts what was added and removed."""
+        """Records what a change has added and removed."""
         if answer.repeated:
             self.assignment.take_back([change])
             return

@@ -1,7 +1,7 @@
 """The changes that the registry's store commits, and its answers.
 
-A change that carries an idempotency key may be sent again: the store remembers the answer for a while and changes nothing twice. The
-answer then says `repeated`, so that subscriptions are counted once.
+A change that carries an idempotency key may be sent again: the store remembers the answer for a while and does not repeat the change. The
+answer then has `repeated` set, so that subscriptions are counted once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """Adds a subscription that was parsed and assigned to a shard. One with the same id is replaced in the same step."""
+    """Adds a subscription that was parsed and assigned to a shard. A subscription with the same id is replaced in the same step."""
 
     id: str | int
     subscriber: str
@@ -81,8 +81,8 @@ class SetSetting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MoveSubscriptions:
-    """Assigns those of these subscriptions that are on the source to the target; the others stay where they are. With a route, they have
-    that one from now on; then the target may be the source."""
+    """Moves those of these subscriptions that are on the source to the target; the others stay where they are. With a route, the moved
+    subscriptions also get that route; the target may then be the source."""
 
     numbers: Sequence[int] | NDArray[np.int64]
     source: int
@@ -105,8 +105,8 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of one change: the version that contains it; for a subscription its `number` and what it replaced or removed (`gone`);
-    for a removal whether there was something to remove (`found`); for a move how many subscriptions were moved."""
+    """The result of one change: the version that contains it; for a subscription its `number` and the one it replaced or removed
+    (`gone`); for a removal whether there was something to remove (`found`); for a move the number of subscriptions moved."""
 
     version: int
     number: int = 0
@@ -118,7 +118,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GoneColumns:
-    """Subscriptions that were removed or replaced; `routes` are codes (`RegistryStore.route`)."""
+    """Subscriptions that were removed or replaced, in columns. `routes` are codes (`RegistryStore.route`)."""
 
     numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     shards: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
@@ -135,8 +135,9 @@ class BulkAnswer:
     version: int
     first: int = 0
     count: int = 0
-    """Subscriptions added; of a removal, those removed."""
+    """The number of subscriptions that were added, or by a removal removed."""
     gone: GoneColumns = field(default_factory=GoneColumns)
     kept: NDArray[np.int64] | None = None
-    """Positions in the input of the subscriptions that were added, ascending; None if all were. Of equal ids only the last is added."""
+    """The positions in the input of the subscriptions that were added, in ascending order; None if all were. Of equal ids only the last
+    is added."""
     repeated: bool = False

@@ -1,4 +1,4 @@
-"""What the registry takes and hands out: columns for clients and shards, single subscriptions, pages and reports for people."""
+"""The registry's data types: columns for clients and shards; single subscriptions, pages and reports for people."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 LARGEST_PAGE = 10_000
-"""Subscriptions in one answer of the registry."""
+"""The most subscriptions in one answer of the registry."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,16 +39,16 @@ class TextColumns:
     subscribers: list[Any]
     expressions: list[Any]
     data: list[Any] | None = None
-    """What each of them carries, as it was given; None if none does."""
+    """The data of each subscription as it was given; None if no subscription has any."""
     tags: list[Any] | None = None
     metadata: list[Metadata | None] | None = None
-    """The same, checked: made by the registry of the two columns above."""
+    """The data and tags of each subscription, checked; the registry makes this from the two columns above."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def take(self, positions: Sequence[int]) -> TextColumns:
-        """Those at these positions."""
+        """Returns the subscriptions at these positions."""
         columns = (self.ids, self.subscribers, self.expressions, self.data, self.tags, self.metadata)
         taken = (None if column is None else [column[position] for position in positions] for column in columns)
         return TextColumns(*taken)  # type: ignore[arg-type]
@@ -56,7 +56,8 @@ class TextColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntervalColumns:
-    """Subscriptions given as intervals: one row each in the first four columns, and their intervals in `table`, whose id is the number."""
+    """Subscriptions given as intervals: a row for each in the first four columns, and their intervals in `table`, whose id column has
+    the numbers."""
 
     numbers: NDArray[np.int64]
     ids: NDArray[Any]
@@ -67,7 +68,7 @@ class IntervalColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardColumns:
-    """Subscriptions as a shard loads them, as of a version, by ascending number; `routes` are codes."""
+    """The subscriptions that a shard loads, as of a version, by ascending number. `routes` are codes."""
 
     version: int
     numbers: NDArray[np.int64]
@@ -93,8 +94,8 @@ class ShardColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardChanges:
-    """What brings a shard from one version to another: remove `removed` first, then add `added`. `removed` may contain numbers that the
-    shard never had."""
+    """The changes that bring a shard from one version to another. `removed` must be removed before `added` is added, and may contain
+    numbers that the shard never had."""
 
     since: int
     version: int
@@ -104,7 +105,7 @@ class ShardChanges:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StoredSubscription:
-    """One subscription of a server. The expression of one given as intervals is written from them."""
+    """A subscription of a server. If it was given as intervals, the expression is written from them."""
 
     number: int
     id: str | int
@@ -113,22 +114,22 @@ class StoredSubscription:
     expression: str
     shard: int
     route: Route
-    """The attributes of which an event must carry at least one to match."""
+    """An event must carry at least one of these attributes to match."""
     version: int
     """The version of the registry that added it."""
     data: Any = None
-    """What it carries, as it was given; None if nothing."""
+    """The data as it was given; None if there is none."""
     tags: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """What a person looks for; the rest are fields."""
+        """Shows what a person looks for; the rest are fields."""
         shown = shortened(repr(self.expression))
         return f"StoredSubscription(id={self.id!r}, subscriber={self.subscriber!r}, expression={shown}, shard={self.shard})"
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some subscriptions by ascending number; `after` is the argument for the next page, None if this is the last."""
+    """Some subscriptions by ascending number. `after` is the argument for the next page, or None if this is the last."""
 
     items: list[StoredSubscription]
     after: int | None
@@ -147,7 +148,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much is stored, as of a version."""
+    """The numbers of stored subscriptions, subscribers and rules, as of a version."""
 
     version: int
     subscriptions: int
@@ -159,14 +160,15 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceReport:
-    """What `Server.rebalance` moved, and per shard the load (subscriptions times the frequency of their pivots) before and after."""
+    """The moves that `Server.rebalance` made, and for each shard the load (subscriptions times the frequency of their pivots) before and
+    after."""
 
     moves: list[Move]
     moved: int
-    """Subscriptions moved."""
+    """The number of subscriptions moved."""
     before: list[float]
     after: list[float]
     rerouted: int = 0
-    """Subscriptions whose route was chosen again, because events have come to carry other attributes."""
+    """The number of subscriptions whose route was chosen again, because events now carry other attributes."""
     fan_out: tuple[float, float] | None = None
-    """Shards that an event is expected to be sent to, by the routes before and after; None until events were seen."""
+    """The number of shards that an event is expected to be sent to, by the routes before and after; None until events were seen."""

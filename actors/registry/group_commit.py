@@ -1,7 +1,7 @@
-"""Group commit: many callers, one transaction. What arrives while a group is being written is the next group.
+"""Group commit: the changes of many callers in one transaction. Changes that arrive while a group is being written form the next group.
 
-There is no timer. A single caller has its change written at once; with more callers the groups grow by themselves, and the wait for the
-disk is shared by a group.
+There is no timer. A single caller's change is written at once; with more callers the groups grow by themselves, and a group shares the wait
+for the disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_WAITING = 10_000
 LARGEST_GROUP = 1_000
 RETRY_AFTER = 0.1
 FOR_ALL = (StoreError, UnavailableError, FencedError)
-"""Errors of the store, which no item has caused. Performing the items one by one would not help."""
+"""Errors of the store that no item has caused. Performing the items one by one would not help."""
 
 
 class GroupCommitter(Generic[Item, Result]):
@@ -42,11 +42,12 @@ class GroupCommitter(Generic[Item, Result]):
         self._thread.start()
 
     def submit(self, item: Item) -> Future[Result]:
-        """A future of the item's result. Raises OverloadedError, at once, if too many are waiting, and StoreError after `close`."""
+        """Returns a future of the item's result. Raises OverloadedError at once if too many items are waiting, and StoreError after
+        `close`."""
         return self.submit_many([item])[0]
 
     def submit_many(self, items: Sequence[Item]) -> list[Future[Result]]:
-        """The same for several items, of which all are taken or none."""
+        """Does the same for several items. Either all of them are taken or none."""
         futures: list[Future[Result]] = [Future() for _ in items]
         with self._change:
             if self._closed:
@@ -58,8 +59,8 @@ class GroupCommitter(Generic[Item, Result]):
         return futures
 
     def commit(self, item: Item, timeout: float | None = None) -> Result:
-        """The item's result; raises its exception. After `timeout` seconds raises TimeoutError: the item is done later if it had begun,
-        else not at all."""
+        """Returns the item's result, or raises its exception. Raises TimeoutError after `timeout` seconds; an item that has begun by
+        then is still completed, and one that has not is dropped."""
         future = self.submit(item)
         try:
             return future.result(timeout)
@@ -68,7 +69,7 @@ class GroupCommitter(Generic[Item, Result]):
             raise
 
     def close(self) -> None:
-        """Takes no more items; returns when those that were taken are done."""
+        """Refuses further items, and returns when those that were taken are done."""
         with self._change:
             self._closed = True
             self._change.notify()
@@ -81,7 +82,7 @@ class GroupCommitter(Generic[Item, Result]):
                 if not self._waiting:
                     return
                 taken = [self._waiting.popleft() for _ in range(min(len(self._waiting), LARGEST_GROUP))]
-            # Items whose callers have given up are left out; from here on they cannot be cancelled.
+            # Items whose callers have given up are left out. From here on the items cannot be cancelled.
             group = [(item, future) for item, future in taken if future.set_running_or_notify_cancel()]
             if group:
                 self._write(group)
@@ -97,7 +98,7 @@ class GroupCommitter(Generic[Item, Result]):
                 for one in group:
                     self._write([one])
             return
-        if len(results) != len(group):  # they were done, so they are not done again
+        if len(results) != len(group):  # the items were performed, so they must not be performed again
             results = [RuntimeError(f"{len(results)} results for {len(group)} items")] * len(group)
         for (_, future), result in zip(group, results, strict=True):
             if isinstance(result, BaseException):

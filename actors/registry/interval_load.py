@@ -1,4 +1,4 @@
-"""A table of intervals that a client hands over: read and checked, with a subscriber for each subscription."""
+"""Reads and checks a client's table of intervals, with a subscriber for each subscription."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["IntervalLoad", "read_intervals"]
 
 @dataclass(slots=True, eq=False)
 class IntervalLoad:
-    """Subscription i has the id `ids[i]`, the subscriber `subscribers[i]` and the rows offsets[i]:offsets[i + 1]."""
+    """A table of intervals. Subscription i has the id `ids[i]`, the subscriber `subscribers[i]` and the rows offsets[i]:offsets[i + 1]."""
 
     predicates: PredicateTable
     """The same subscriptions, for `PivotChooser.routes_of_rows`."""
@@ -34,15 +34,15 @@ class IntervalLoad:
     subscribers: list[str]
     rejections: list[Rejection]
     metadata: list[Metadata | None] | None = None
-    """What each of them carries; None if none does."""
+    """The data and tags of each subscription; None if no subscription has any."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
 def read_intervals(table: Any, subscriber: str | None = None) -> IntervalLoad:
-    """Reads what `MatchIndex.add_predicates` takes, with a column `subscriber` unless one is given for all. Raises TableError or
-    SettingError; a subscription with a bad bound is among the rejections, and the others are read."""
+    """Reads a table as `MatchIndex.add_predicates` takes it, with a column `subscriber` unless one subscriber is given for all. Raises
+    TableError or SettingError. A subscription with a bad bound is listed in the rejections, and the others are read."""
     table = as_arrow_table(table, "predicates")
     names = _names(table) if subscriber is None else None
     rows = checked_table(table)
@@ -61,7 +61,7 @@ def read_intervals(table: Any, subscriber: str | None = None) -> IntervalLoad:
 
 
 def _names(table: Any) -> Any:
-    """The column of subscribers."""
+    """Returns the column of subscribers."""
     if "subscriber" not in table.column_names:
         raise TableError("subscriber", "missing; name the subscriber in a column, or give one for the whole table")
     names = table.column("subscriber")

@@ -1,10 +1,9 @@
-"""Which coordinators may be publishing, and what they know: so that a change is acknowledged only when no publication can miss it.
+"""Tracks which coordinators may be publishing and what they know, so that a change is acknowledged only when no publication can miss it.
 
-A coordinator publishes only while it has a lease. A change is sent to every coordinator and acknowledged when all have confirmed it; one
-that does not answer is waited for until its lease has run out, and then may not publish until it has asked the registry for everything.
-So a change never waits for longer than a lease, and a coordinator that is cut off cannot publish by what it knew before.
-Time is only ever measured, never compared between machines: the coordinator counts its lease from when it asked, the registry from
-when it answered, which is later.
+A coordinator publishes only while it has a lease. A change is sent to every coordinator and acknowledged when all have confirmed it. If a
+coordinator does not answer, the registry waits until its lease has run out; it then may not publish until it has requested the whole state.
+So a change never waits for longer than a lease, and a coordinator that is cut off cannot publish with outdated knowledge. Clocks are never
+compared between machines: the coordinator counts its lease from when it asked, the registry from when it answered, which is later.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ __all__ = ["CoordinatorLeases"]
 class Attached:
     epoch: int
     confirmed: int
-    """The last note it is known to have."""
+    """The serial of the last note that it is known to have."""
     granted: float
     missed: bool = False
 
 
 class CoordinatorLeases:
-    """Safe to use from several threads. `clock` is monotonic."""
+    """The leases of all coordinators. Safe to use from several threads. `clock` must be monotonic."""
 
     def __init__(self, coordinators: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds = seconds
         self._clock = clock
         self._lock = threading.Condition()
         self._attached: dict[int, Attached] = {}
-        # An earlier instance of the registry may have given leases up to now.
+        # An earlier instance of the registry may have granted leases until now.
         self._free_at = dict.fromkeys(range(coordinators), clock() + seconds)
-        """When the leases end that were given to instances other than the attached one."""
+        """The time at which the leases end that were granted to instances other than the attached one."""
 
     def attach(self, coordinator: int, epoch: int, serial: int, age: float = 0.0) -> None:
-        """An instance that knows everything up to this note. `age`: for so long it has been the attached one, of this registry or an
-        earlier one; after a lease's time no instance before it can have a lease any more."""
+        """Attaches an instance that knows everything up to this note. `age` is the number of seconds for which it has been the attached
+        instance, of this registry or an earlier one: after the duration of a lease no earlier instance can still have one."""
         with self._lock:
             if age >= self.seconds:
                 self._free_at[coordinator] = min(self._free_at[coordinator], self._clock())
@@ -51,12 +50,13 @@ class CoordinatorLeases:
             self._lock.notify_all()
 
     def expect(self, coordinator: int) -> None:
-        """Nobody has ever published as this coordinator: there is nothing to wait for."""
+        """Records that nobody has ever published as this coordinator, so that there is no lease to wait for."""
         with self._lock:
             self._free_at[coordinator] = self._clock()
 
     def renew(self, coordinator: int, epoch: int, serial: int, current: int) -> bool | None:
-        """Whether the lease was renewed; None if the coordinator must attach again. `current` is the last note sent."""
+        """Returns whether the lease was renewed, or None if the coordinator must attach again. `current` is the serial of the last note
+        sent."""
         with self._lock:
             known = self._attached.get(coordinator)
             if known is None or known.epoch != epoch or known.missed:
@@ -65,10 +65,10 @@ class CoordinatorLeases:
                 known.confirmed, known.granted = serial, self._clock()
                 self._lock.notify_all()
                 return True
-            return False  # a note is on its way to it
+            return False  # a note is on its way to this coordinator
 
     def confirm(self, coordinator: int, epoch: int, serial: int) -> None:
-        """It has said that it has this note."""
+        """Records that a coordinator has confirmed this note."""
         with self._lock:
             known = self._attached.get(coordinator)
             if known is not None and known.epoch == epoch:
@@ -76,31 +76,31 @@ class CoordinatorLeases:
                 self._lock.notify_all()
 
     def miss(self, coordinator: int, serial: int) -> None:
-        """It did not answer to this note: its lease is not renewed until it has attached again."""
+        """Records that a coordinator did not answer to this note. Its lease is not renewed until it has attached again."""
         with self._lock:
             known = self._attached.get(coordinator)
             if known is not None and known.confirmed < serial:
                 known.missed = True
 
     def wait_until_known(self, serial: int) -> None:
-        """Returns when every coordinator has this note or may not publish."""
+        """Waits until every coordinator has this note or may not publish."""
         with self._lock:
             while (longest := self.until_known(serial)) > 0:
                 self._lock.wait(longest)
 
     def until_known(self, serial: int) -> float:
-        """Seconds that this takes at most, as of now."""
+        """Returns the longest time, in seconds from now, that `wait_until_known` may take."""
         with self._lock:
             now = self._clock()
             return max([0.0, *(self._ends(coordinator, serial) - now for coordinator in self._free_at)])
 
     def attached(self) -> dict[int, int]:
-        """The epochs of the coordinators that are attached."""
+        """Returns the epochs of the attached coordinators, by coordinator number."""
         with self._lock:
             return {coordinator: known.epoch for coordinator, known in self._attached.items()}
 
     def _ends(self, coordinator: int, serial: int) -> float:
-        """Until when somebody may publish as this coordinator without the note."""
+        """Returns the time until which somebody may publish as this coordinator without the note."""
         known = self._attached.get(coordinator)
         ends = self._free_at[coordinator]
         if known is not None and known.confirmed < serial:

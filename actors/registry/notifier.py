@@ -1,4 +1,4 @@
-"""How the registry reaches shards and coordinators: by their handles, without waiting for a shard, and never without a deadline."""
+"""Calls shards and coordinators for the registry: by their handles, without waiting for a shard, and always with a deadline."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ __all__ = ["RayNotifier"]
 logger = logging.getLogger(__name__)
 
 MOST_UNANSWERED = 64
-"""Calls to a shard that were not answered; the next one waits. A shard that lost some asks for them."""
+"""The most unanswered calls to a shard; beyond that the next call waits. A shard that lost some calls requests what they contained."""
 PUSH_PATIENCE = 5.0
 SHARD_PATIENCE = 20.0
-"""Seconds to wait for a shard while no change is made: enough for a large one to restart and load."""
+"""The seconds to wait for a shard while no change can be made: enough for a large shard to restart and load."""
 
 
 class RayNotifier:
-    """Used by the thread that makes changes."""
+    """Reaches the other actors through Ray. Used by the thread that makes changes."""
 
     def __init__(self, handles: ActorHandles, lease: float, timeout: float) -> None:
-        """`lease`: seconds to wait for a coordinator; `timeout`: for a shard, while changes go on."""
+        """`lease` is the seconds to wait for a coordinator; `timeout` those for a shard, in calls during which changes go on."""
         self._handles = handles
         self._lease, self._timeout = lease, timeout
         self._unanswered: defaultdict[int, list[Any]] = defaultdict(list)
@@ -66,7 +66,7 @@ class RayNotifier:
         return int(self._ask(shard, SHARD_PATIENCE, "catch_up", lineage, version))
 
     def _ask(self, shard: int, timeout: float, method: str, *arguments: Any) -> Any:
-        """Retried while the shard restarts and loads. Each of these calls may be made twice without harm."""
+        """Calls a shard, again while it restarts and loads. Each of these calls is idempotent."""
 
         def call(left: float) -> Any:
             return answer(getattr(self._handles.shard(shard), method).remote(*arguments), f"shard {shard}", left)
@@ -77,7 +77,7 @@ class RayNotifier:
         unanswered = self._unanswered[shard]
         if len(unanswered) >= MOST_UNANSWERED:
             done, rest = ray.wait(unanswered, num_returns=len(unanswered) // 2, timeout=PUSH_PATIENCE)
-            # If none is done the shard hangs or is away. It asks for what it lacks before it answers anything that needs it.
+            # If no call is done, the shard hangs or is away. It requests what it lacks before it answers anything that needs it.
             self._unanswered[shard] = unanswered = rest if done else []
-        with suppress(UnavailableError):  # not started yet: it loads everything when it starts
+        with suppress(UnavailableError):  # the shard is not started yet, and loads everything when it starts
             unanswered.append(getattr(self._handles.shard(shard), method).remote(*arguments))

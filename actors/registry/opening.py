@@ -1,4 +1,5 @@
-"""How a registry starts: its store opened, settings merged with those stored, subscriptions of shards that are no more reassigned."""
+"""Starts a registry: opens its store, merges the given settings with the stored ones, and reassigns the subscriptions of shards that no
+longer exist."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ BULK_TIMEOUT = 600.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenRegistry:
-    """What a registry works with once its store is open."""
+    """The parts of a registry whose store is open."""
 
     settings: ServerSettings
     store: RegistryStore
@@ -45,10 +46,10 @@ class OpenRegistry:
     mover: Mover
     routes: Routes
     folder: DataFolder | None
-    """Claimed while it is open."""
+    """The data folder, claimed while it is open."""
 
     def close(self) -> None:
-        """Makes the changes that were submitted. A clean end saves the next start the wait for leases."""
+        """Makes the changes that were submitted and closes the store. After a clean end the next start need not wait for leases."""
         self.writer.close()
         changes = {"stopped": True, "frequencies": self.routes.frequencies().state()}
         try:
@@ -62,8 +63,8 @@ class OpenRegistry:
 def open_registry(
     handles: ActorHandles, place: Path | PostgresAddress | None, given: Mapping[str, Any]
 ) -> OpenRegistry:
-    """`place`: the data folder, or the database. `given`: settings that were given; the others are as stored, or the defaults. Raises
-    StoreError or SettingError."""
+    """Opens a registry. `place` is the data folder or the database. `given` has the settings that the caller gave; the others have their
+    stored values, or the defaults. Raises StoreError or SettingError."""
     with ExitStack() as undo:
         folder = None
         if isinstance(place, Path):
@@ -92,7 +93,7 @@ def _database(handles: ActorHandles, address: PostgresAddress) -> Database:
     try:
         return PostgresDatabase(address, REGISTRY_TABLES, handles.owner(), create=new, in_doubt=handles.end_process)
     except UnavailableError as error:
-        if new:  # rather a wrong address than a database that will be back in a moment
+        if new:  # the address is probably wrong; a restarting database is less likely
             raise StoreError(
                 str(address), f"{error.reason.partition(';')[0]}; check the URL and start again"
             ) from error
@@ -103,7 +104,7 @@ def _assembled(
     handles: ActorHandles, store: RegistryStore, folder: DataFolder | None, given: Mapping[str, Any]
 ) -> OpenRegistry:
     stored = store.setting("server")
-    # A registry without a data folder has stored nothing, and yet there may be coordinators with leases of its predecessor.
+    # A registry without a data folder has stored nothing, but coordinators may still hold leases of its predecessor.
     fresh = (stored is None or store.setting("stopped") is True) and not handles.restarted()
     settings = _settings(store, stored, given)
     _empty_surplus_shards(store, settings.shards)
@@ -137,14 +138,14 @@ def _settings(store: RegistryStore, stored: Mapping[str, Any] | None, given: Map
 
 def _placement(store: RegistryStore, shards: int, routes: Routes) -> Placement:
     state, frequencies = store.setting("placement"), routes.frequencies()
-    if state is None or state["shards"] != shards:  # pivots are split again, over the shards that there are now
+    if state is None or state["shards"] != shards:  # pivots are split again, over the current shards
         return Placement(shards, frequencies)
     return Placement.of_state(state, frequencies)
 
 
 def _empty_surplus_shards(store: RegistryStore, shards: int) -> None:
-    """Fewer shards than before: the subscriptions of the others go to those that remain, before any shard has loaded."""
+    """Moves the subscriptions of shards that no longer exist to the remaining ones, before any shard has loaded."""
     for surplus in sorted({shard for shard, _, _ in store.route_counts() if shard >= shards}):
         numbers = store.snapshot_for_shard(surplus).all_numbers
-        for target in range(shards):  # evenly; `rebalance` knows better
+        for target in range(shards):  # distributed evenly; `rebalance` does better
             store.commit([MoveSubscriptions(numbers[target::shards], surplus, target)])

@@ -4,13 +4,13 @@ For a portion of subscriptions: (1) coordinators are notified that matches may c
 takes the subscriptions over, provisionally; (3) the move is committed; (4) coordinators are notified that the target must have that version
 and that the source need not be asked any more; (5) the source drops them; (6) coordinators are notified that the move is over. Steps 1, 4
 and 6 are confirmed only when no batch is in progress that began before them. So a batch that does not know of the move finds everything on
-the source, one that began during it on the source or on both, and one that began after step 4 on the target, even if that has crashed and
-loaded again in between.
+the source, one that began during it on the source or on both, and one that began after step 4 on the target, even if the target has crashed
+and loaded again in between.
 
-A subscription may get another route on the way; on the same shard that takes less (`_reroute`).
+A subscription may get another route while it moves. On the same shard fewer steps are needed (`_reroute`).
 
-If the registry dies on the way, its successor begins as in step 1, makes all shards drop what they took over and do not own, and ends as in
-step 6 (`settle`). So does the registry itself if a shard stays away for too long.
+If the registry dies during a move, its successor begins as in step 1, makes all shards drop the subscriptions that they took over and do
+not own, and ends as in step 6 (`settle`). The registry itself does the same if a shard stays away for too long.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ __all__ = ["Mover"]
 PORTION = 8192
 
 ChosenAgain = Callable[[ShardColumns], list[Route]]
-"""The routes that subscriptions would be given now, in the order of `all_numbers`."""
+"""Returns the routes that subscriptions would get now, in the order of `all_numbers`."""
 
 
 class MovingShards(Protocol):
-    """The shards as a move needs them. Every method waits for the shard, and raises UnavailableError."""
+    """The methods of shards that a move needs. Each waits for the shard and may raise UnavailableError."""
 
     def take_over(self, shard: int, columns: ShardColumns) -> None: ...
 
@@ -50,7 +50,7 @@ class MovingShards(Protocol):
 
 
 class Mover:
-    """One rebalance or settlement at a time; changes go on between portions."""
+    """Moves subscriptions. Only one rebalance or settlement runs at a time; changes are made between portions."""
 
     def __init__(
         self, writer: ChangeWriter, shards: MovingShards, wait_until_known: Callable[[int], None], timeout: float
@@ -62,8 +62,8 @@ class Mover:
         self._timeout = timeout
 
     def settle(self) -> None:
-        """Ends what was interrupted. Called when the registry starts, and before a rebalance. Waits for shards here and not in the thread
-        that makes changes, which go on."""
+        """Ends an interrupted move. Called when the registry starts, and before a rebalance. It waits for shards in the caller's thread
+        and not in the thread that makes changes, so that changes go on."""
         if not self._announcer.moving:
             return
         shards, version = tuple(range(self._placement.shards)), self._store.version
@@ -80,8 +80,8 @@ class Mover:
     def rebalance(
         self, frequencies: AttributeFrequencies, factor: float, chosen_again: ChosenAgain | None = None
     ) -> RebalanceReport:
-        """Gives subscriptions other routes where that saves enough, then moves subscriptions until no shard has more than `factor` times
-        the mean load. `chosen_again`: the routes that stored subscriptions would be given now."""
+        """Chooses routes again where that saves enough, then moves subscriptions until no shard has more than `factor` times the mean
+        load. `chosen_again` returns the routes that stored subscriptions would get now."""
         self.settle()
         self._run(lambda: self._placement.reweigh(frequencies))
         before = self._placement.loads
@@ -93,14 +93,14 @@ class Mover:
         for move, numbers in zip(moves, self._store.members(moves), strict=True):
             try:
                 moved += self._in_portions(numbers, move.source, move.target)
-            finally:  # what was moved is counted where it is, even if the rest failed
+            finally:  # moved subscriptions must be counted where they are, even if the rest failed
                 self._run(lambda move=move: self._place(move))
         return RebalanceReport(moves, moved, before, self._placement.loads, rerouted, fan_out)
 
     def _reroute_all(
         self, frequencies: AttributeFrequencies, chosen_again: ChosenAgain
     ) -> tuple[int, tuple[float, float]]:
-        """How many subscriptions got another route, and the fan-out before and after."""
+        """Returns the number of subscriptions that got another route, and the fan-out before and after."""
         members: defaultdict[tuple[int, Route, Route], list[int]] = defaultdict(list)
         for shard in range(self._placement.shards):
             columns = self._store.snapshot_for_shard(shard)
@@ -117,7 +117,8 @@ class Mover:
         return done, (plan.before, plan.after)
 
     def _in_portions(self, numbers: NDArray[np.int64], source: int, target: int, route: Route | None = None) -> int:
-        """Moves these subscriptions, with another route if one is given; changes go on in between. Returns how many there were."""
+        """Moves these subscriptions in portions, to another route if one is given. Changes go on between portions. Returns the number
+        moved."""
         done = 0
         for start in range(0, len(numbers), PORTION):
             portion = numbers[start : start + PORTION]
@@ -128,9 +129,9 @@ class Mover:
         return self._writer.run(work, self._timeout)
 
     def _move(self, numbers: NDArray[np.int64], source: int, target: int, again: Route | None = None) -> int:
-        """Runs in the thread that makes all changes: nothing else changes meanwhile."""
+        """Moves one portion. Runs in the thread that makes all changes, so that nothing else changes meanwhile."""
         announcer = self._announcer
-        columns = self._store.columns_of(numbers, source)  # an earlier move of the plan may have taken some
+        columns = self._store.columns_of(numbers, source)  # an earlier move of the plan may have moved some
         numbers = columns.all_numbers
         if not len(numbers):
             return 0
@@ -151,19 +152,20 @@ class Mover:
             self._notify(News(self._store.version, removed=arriving, moving=True))
             raise
         version = answer.version
-        self._count(arriving, leaving)  # the next change may be about these subscriptions
+        self._count(arriving, leaving)  # the next change may concern these subscriptions
         announcer.need((target,), version)
         self._notify(News(version, (target,), removed=leaving, moving=True, barrier=True))
         self._shards.bring_up(source, announcer.lineage, version)
         announcer.need((source,), version)
         announcer.moving = False
-        # Nothing changes before those batches are over that may have found them on the source: a subscription that is replaced
-        # on the target next would be in their answers twice.
+        # Nothing may change before the batches are over that may have found these subscriptions on the source. Otherwise a subscription
+        # that is replaced on the target next would be in their answers twice.
         self._notify(News(version, (source,), barrier=True))
         return len(numbers)
 
     def _reroute(self, change: MoveSubscriptions, arriving: list[RouteCount], leaving: list[RouteCount]) -> None:
-        """Another route on the same shard. Either route leads every event there that can match, so batches may go by either meanwhile."""
+        """Gives subscriptions another route on the same shard. Both routes send every event that can match to that shard, so batches may
+        use either meanwhile."""
         self._notify(News(self._store.version, added=arriving))
         try:
             (answer,) = self._store.commit([change])
@@ -180,7 +182,7 @@ class Mover:
             self._placement.put(route, shard, count)
 
     def _place(self, move: Move) -> None:
-        """New subscriptions of these parts go where the old ones are."""
+        """Makes new subscriptions of the moved parts go where the moved ones are now."""
         self._placement.apply([move])
         self._placement.recount(self._announcer.route_counts())
         self._writer.store_placement()

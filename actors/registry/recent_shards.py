@@ -1,4 +1,4 @@
-"""Where subscriptions were that were removed a moment ago: an id that comes back goes to the same shard.
+"""Remembers the shards of subscriptions that were removed a moment ago, so that an id that is added again goes to the same shard.
 
 A publication asks several shards, and one may answer from before a change, another from after it. If a subscription were removed from one
 shard and added to another meanwhile, the publication would have it twice. So an id keeps its shard for as long as a publication may last.
@@ -37,14 +37,14 @@ class RecentShards:
         self.forget()
 
     def find(self, id: str | int) -> int | None:
-        """The shard that a subscription was on, if that was a short time ago."""
+        """Returns the shard of a subscription that was removed a short time ago, otherwise None."""
         found = self._left.get(id)
         return None if found is None or found[1] < self._clock() - self._seconds else found[0]
 
     def forget(self) -> None:
-        """Drops what was removed too long ago to matter."""
+        """Drops the removals that are too old to matter."""
         oldest = self._clock() - self._seconds
         while self._left and next(iter(self._left.values()))[1] < oldest:
             self._left.popitem(last=False)
         if not self._left:
-            self._left = OrderedDict()  # an emptied one keeps its memory
+            self._left = OrderedDict()  # an emptied dict keeps its memory

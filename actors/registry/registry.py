@@ -1,7 +1,7 @@
-"""The registry: the one source of truth about subscriptions and rules.
+"""The registry's process: the one source of truth about subscriptions and rules.
 
-Here requests are checked and expressions parsed, once; `change_writer.py` makes them part of the server. Acknowledged means: on disk, and
-seen by every publication that begins later. A plain class: `actors/transport/remote.py` makes it an actor.
+It checks requests and parses expressions, once; `change_writer.py` makes them part of the server. An acknowledged change is on disk and
+seen by every publication that begins later. It is a plain class; `actors/transport/remote.py` makes it an actor.
 """
 
 from __future__ import annotations
@@ -64,17 +64,19 @@ logger = logging.getLogger(__name__)
 
 PAUSE = 0.2
 SIMILAR, MOST_COMPARED = 3, 10_000
-"""How many similar names are suggested for one that nobody has, and among how many they are looked for."""
+"""The number of similar names that are suggested for an unknown one, and the most names among which they are searched."""
 
 
 class Registry:
-    """Every method may be called from any thread. While the store cannot be opened, every method raises the error that prevents it."""
+    """The registry. Every method may be called from any thread. While the store cannot be opened, every method raises the error that
+    prevents it."""
 
     def __init__(
         self, handles: ActorHandles, place: str | PostgresAddress | None, given: Mapping[str, Any], starter: str = ""
     ) -> None:
-        """`place`: the data folder, or the database, if anything is kept. `given`: settings that were given; the others are as stored, or
-        the defaults. `starter`: identifies the caller that started this registry, among several that tried at once."""
+        """`place` is the data folder or the database, if anything is stored. `given` has the settings that the caller gave; the others
+        have their stored values, or the defaults. `starter` identifies the caller that started this registry, among several that
+        tried at once."""
         self.name, self._starter = handles.server, starter
         self._place = place
         self._folder = Path(place) if isinstance(place, str) else None
@@ -99,11 +101,11 @@ class Registry:
 
     @property
     def lineage(self) -> str:
-        """Identifies the registry's data: numbers and versions of another lineage mean nothing here."""
+        """Identifies the registry's data. Numbers and versions of another lineage have no meaning here."""
         return self._open.store.identity
 
     def _settle_in_background(self, opened: OpenRegistry) -> None:
-        """Ends what a crash may have interrupted, as soon as all shards answer."""
+        """Ends a move that a crash may have interrupted, as soon as all shards answer."""
 
         def settle() -> None:
             while opened.writer.announcer.moving and not self._closed.is_set():
@@ -123,7 +125,7 @@ class Registry:
     # ------------------------------------------------------------------------------------------------------------ clients
 
     def opened(self) -> dict[str, Any]:
-        """Which server this is, and its settings; raises what keeps it from opening its store."""
+        """Returns the server's identity and settings. Raises the error that keeps the registry from opening its store."""
         opened = self._open
         return {
             "name": self.name,
@@ -145,7 +147,7 @@ class Registry:
         data: Any = None,
         tags: Sequence[str] = (),
     ) -> int:
-        """Adds or replaces a subscription; returns the version that contains it."""
+        """Adds or replaces a subscription. Returns the version that contains it."""
         check_id(id)
         metadata = metadata_of(data, tags)
         check_name("subscriber", subscriber)
@@ -154,13 +156,13 @@ class Registry:
         return self._submit(Subscribe(id, subscriber, expression, 0, route, key, metadata)).version
 
     def unsubscribe(self, id: str | int, key: str | None = None) -> bool:
-        """Removes a subscription; returns whether there was one."""
+        """Removes a subscription. Returns whether it existed."""
         check_id(id)
         _check_key(key)
         return self._submit(Unsubscribe(id, key)).found
 
     def subscribe_texts(self, columns: TextColumns, atomic: bool = False, key: str | None = None) -> AddReport:
-        """Adds many. The bad ones are in the report, by position, and the others are added; with `atomic` all or none."""
+        """Adds many subscriptions. Bad ones are reported by position, and the others are added; with `atomic`, all or none are added."""
         _check_key(key)
         carried = described(columns.ids, None, columns.data, columns.tags)
         refused = {each.position: each.error for each in carried.rejections} if carried else {}
@@ -198,7 +200,8 @@ class Registry:
         data: Any = None,
         tags: Any = None,
     ) -> AddReport:
-        """The same for intervals (as MatchIndex.add_predicates), with a column `subscriber` unless one is given for all."""
+        """Does the same for intervals (see MatchIndex.add_predicates), with a column `subscriber` unless one subscriber is given for
+        all."""
         _check_key(key)
         load = read_intervals(table, subscriber)
         carried = described(load.ids.tolist(), None, data, tags)
@@ -212,13 +215,13 @@ class Registry:
         return AddReport(answer.count, load.rejections)
 
     def unsubscribe_many(self, ids: Sequence[str | int] | None, key: str | None = None, tag: str | None = None) -> int:
-        """Removes many subscriptions, all or (if one of the ids is none) nothing; without ids, those that have a tag. Returns the number
-        that were stored."""
+        """Removes many subscriptions: all of these ids, or nothing if one of them is not a valid id; without ids, those that have a tag.
+        Returns the number that were stored."""
         check_ids(() if ids is None else ids)
         _check_key(key)
         writer, store = self._open.writer, self._open.store
 
-        # The ids of a tag are read by the thread that makes changes: nothing comes between.
+        # The ids of a tag are read by the thread that makes changes, so that no change comes in between.
         def remove() -> BulkAnswer:
             return writer.remove_many(store.tagged(check_tag(tag)) if ids is None else ids, key)
 
@@ -226,20 +229,20 @@ class Registry:
         return answer.count
 
     def metadata(self, ids: Sequence[str | int]) -> list[Metadata | None]:
-        """What each of these subscriptions carries; None if it carries nothing, or is not stored."""
+        """Returns the data and tags of each of these subscriptions, or None if it has none or is not stored."""
         check_ids(ids)
         return self._open.store.metadata(ids)
 
     def prioritize(self, id: str | int, level: str, expression: str, key: str | None = None) -> int:
-        """Adds or replaces a priority rule; returns the version that contains it."""
+        """Adds or replaces a priority rule. Returns the version that contains it."""
         _check_key(key)
         return self._submit(self._rule(id, level, expression, key)).version
 
     def prioritize_many(
         self, rules: Sequence[tuple[Any, Any, Any]], atomic: bool = False, key: str | None = None
     ) -> AddReport:
-        """Adds many rules (id, level, expression) in one transaction. The bad ones are in the report, by position; with `atomic` all or
-        none are added."""
+        """Adds many rules (id, level, expression) in one transaction. Bad ones are reported by position; with `atomic`, all or none are
+        added."""
         _check_key(key)
         changes, rejections = [], []
         for position, (identity, level, expression) in enumerate(rules):
@@ -259,22 +262,22 @@ class Registry:
         levels = self._open.settings.levels
         if level not in levels:
             raise UnknownLevelError(level, levels)
-        self._open.routes.route(expression)  # raises an ExpressionError
+        self._open.routes.route(expression)  # raises ExpressionError
         return PutRule(id, level, expression, key)
 
     def remove_rule(self, id: str | int, key: str | None = None) -> bool:
-        """Removes a priority rule; returns whether there was one."""
+        """Removes a priority rule. Returns whether it existed."""
         check_id(id)
         _check_key(key)
         return self._submit(RemoveRule(id, key)).found
 
     def get(self, id: str | int) -> StoredSubscription:
-        """One subscription. Raises UnknownSubscriptionError."""
+        """Returns one subscription. Raises UnknownSubscriptionError."""
         check_id(id)
         return self._open.store.get(id)
 
     def page(self, subscriber: str | None, after: int | None = 0, limit: int = 100, tag: str | None = None) -> Page:
-        """Some subscriptions of a subscriber, or of all; see `RegistryStore.page`."""
+        """Returns a page of the subscriptions of a subscriber, or of all; see `RegistryStore.page`."""
         if subscriber is not None:
             check_text("subscriber", subscriber)
         if tag is not None:
@@ -282,11 +285,11 @@ class Registry:
         return self._open.store.page(subscriber, after, check_whole("limit", limit, 1, LARGEST_PAGE), tag)
 
     def rules(self) -> list[Rule]:
-        """All priority rules."""
+        """Returns all priority rules."""
         return self._open.store.rules()
 
     def rebalance(self, factor: float = 1.1) -> RebalanceReport:
-        """Chooses routes again where the stream has changed, and evens out the loads of the shards, while publishing and subscribing go
+        """Chooses routes again where the stream has changed, and balances the loads of the shards, while publishing and subscribing go
         on."""
         opened = self._open
         with self._moving:
@@ -294,7 +297,7 @@ class Registry:
             try:
                 report = opened.mover.rebalance(frequencies, factor, opened.routes.chosen_again)
             finally:
-                if opened.writer.announcer.moving:  # it ended half-way, because a shard stayed away
+                if opened.writer.announcer.moving:  # the move ended half-way, because a shard stayed away
                     self._settle_in_background(opened)
             self._submit(SetSetting("frequencies", frequencies.state()))
         return report
@@ -306,14 +309,15 @@ class Registry:
     # ------------------------------------------------------------------------------------------------------------ actors
 
     def start_shard(self, shard: int) -> ShardStart:
-        """For a new instance of a shard: its epoch, and all its subscriptions."""
+        """Returns the epoch and all subscriptions for a new instance of a shard."""
         store = self._open.store
         epoch = store.take_epoch("shard", shard)
         known = self._open.routes.frequencies()
         return ShardStart(epoch, self.lineage, store.snapshot_for_shard(shard), known.frequencies())
 
     def changes_for_shard(self, shard: int, epoch: int, lineage: str, since: int) -> ShardChanges | None:
-        """What a shard has missed; None if it must load everything. Raises FencedError if there is a newer instance of it."""
+        """Returns the changes that a shard has missed, or None if it must load everything. Raises FencedError if there is a newer
+        instance of it."""
         store = self._open.store
         if lineage != self.lineage:
             return None
@@ -321,11 +325,11 @@ class Registry:
         return store.changes_since(since, shard)
 
     def start_coordinator(self, coordinator: int) -> int:
-        """The epoch of a new instance."""
+        """Returns the epoch for a new instance of a coordinator."""
         return self._open.store.take_epoch("coordinator", coordinator)
 
     def attach_coordinator(self, coordinator: int, epoch: int, age: float = 0.0) -> CoordinatorState:
-        """Everything a coordinator must know; from now on it has a lease and gets notes. `age`: see `CoordinatorLeases.attach`."""
+        """Returns everything a coordinator must know. From now on it has a lease and gets notes. `age`: see `CoordinatorLeases.attach`."""
         self._check_not_replaced()
         self._open.store.check_epoch("coordinator", coordinator, epoch)
         return self._open.writer.announcer.state_for_coordinator(coordinator, epoch, age)
@@ -333,7 +337,7 @@ class Registry:
     def renew(
         self, coordinator: int, epoch: int, registry_epoch: int, serial: int, learned: dict[str, Any] | None = None
     ) -> bool | None:
-        """Whether the lease is renewed; None: the coordinator must attach again. `learned`: see `Routes.learn`."""
+        """Returns whether the lease was renewed, or None if the coordinator must attach again. `learned`: see `Routes.learn`."""
         opened = self._open
         if learned is not None:
             opened.routes.learn(coordinator, learned)
@@ -343,14 +347,15 @@ class Registry:
         return opened.leases.renew(coordinator, epoch, serial, opened.writer.announcer.serial)
 
     def _check_not_replaced(self) -> None:
-        """Or this instance would grant leases of which its successor, which waits for the older ones to end, does not know."""
+        """Raises FencedError if a successor exists. The successor waits for the old leases to end, and would not know of a lease granted
+        now."""
         store = self._open.store
         store.check_epoch("registry", 0, store.epoch)
 
     # ------------------------------------------------------------------------------------------------------------ health
 
     def health(self) -> dict[str, Any]:
-        """Which instance this is, and whether the server is ready."""
+        """Returns which instance this is, and whether the server is ready."""
         opened = self._open
         return {
             "pid": os.getpid(),
@@ -361,7 +366,7 @@ class Registry:
         }
 
     def stats(self) -> dict[str, Any]:
-        """The registry in numbers."""
+        """Returns the statistics of the registry."""
         opened = self._open
         counts, placement = opened.store.counts(), opened.writer.assignment.placement
         return {
@@ -380,18 +385,19 @@ class Registry:
         }
 
     def subscriber_names(self) -> dict[int, str]:
-        """The names of all subscribers, by code."""
+        """Returns the names of all subscribers, by code."""
         return dict(self._open.store.subscribers_after())
 
     def is_subscriber(self, name: str) -> tuple[bool, tuple[str, ...]]:
-        """Whether anybody has subscribed by this name; if not, names that are nearly the same."""
+        """Returns whether anybody has subscribed under this name and, if not, similar names."""
         names = self._open.store.subscriber_names()
         if name in names:
             return True, ()
         return False, tuple(get_close_matches(name, list(names), SIMILAR)) if len(names) <= MOST_COMPARED else ()
 
     def backup(self, folder: str) -> None:
-        """Copies the store into a folder, in which the mailboxes are already, while changes go on; the copy is complete then."""
+        """Copies the store into a folder that has the copy of the mailboxes already, which completes the backup. Changes go on
+        meanwhile."""
         self._open  # noqa: B018 - raises what keeps it from opening its store
         if self._database is not None:
             schemas = f"--schema='{self._database.schema}_*'"
@@ -404,7 +410,7 @@ class Registry:
         finish_copy(self._folder, Path(folder))
 
     def close(self) -> None:
-        """Makes the changes that were submitted, and takes no more."""
+        """Makes the changes that were submitted, and refuses further ones."""
         self._closed.set()
         opened = self._opening.close()
         if opened is not None:
@@ -422,5 +428,5 @@ def _check_rejections(atomic: bool, rejections: list[Rejection]) -> None:
 
 
 def _size(folder: Path) -> int:
-    """Bytes of the registry's files."""
+    """Returns the size of the registry's files in bytes."""
     return sum(path.stat().st_size for path in folder.glob(f"{STORES['registry']}*"))

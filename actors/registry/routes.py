@@ -1,4 +1,4 @@
-"""Expressions parsed to routes: whether an expression is valid, and which attributes an event must carry to match it."""
+"""Parses expressions to routes: decides whether an expression is valid, and which attributes an event must carry to match it."""
 
 from __future__ import annotations
 
@@ -21,31 +21,32 @@ from ray_pubsub.sharding.text_routes import TextsToRoute
 __all__ = ["Routes"]
 
 TEXTS_FOR_KERNELS = 16
-"""From this many expressions on the kernels parse them together."""
+"""The number of expressions from which on kernels parse them together."""
 
 
 class Routes:
-    """Safe to use from several threads. Which attributes make good routes is learned from the events that coordinators see."""
+    """Chooses routes. Safe to use from several threads. Which attributes make good routes is learned from the events that coordinators
+    see."""
 
     def __init__(self, limits: Limits, kept: dict[str, Any] | None, *, ignore_case: bool = False) -> None:
-        """`kept`: the state of the frequencies that an earlier instance had learned. `ignore_case`: as the server's setting."""
+        """`kept` is the state of the frequencies that an earlier instance had learned. `ignore_case` is the server's setting."""
         self._kept = AttributeFrequencies.of_state(kept) if kept else AttributeFrequencies()
         self._learned: dict[int, AttributeFrequencies] = {}
         self._limits = limits
         self._shapes = ShapeCache(limits, cutter=IntegerCutter(), ignore_case=ignore_case)
-        self._by_kernels = not ignore_case  # they read texts as they are written
+        self._by_kernels = not ignore_case  # the kernels do not lower texts
         self._chooser = PivotChooser()
         self._chooser.refresh(self._kept)
         self._lock = threading.Lock()
 
     def route(self, expression: str) -> Route:
-        """Raises an ExpressionError."""
+        """Returns the route of an expression. Raises ExpressionError."""
         with self._lock:
             return self._chooser.route(self._shapes.parse(expression))
 
     def routes(self, expressions: Sequence[str]) -> list[Route | RayPubSubError]:
-        """The route of each expression, or the error that `route` would raise. Many are parsed by kernels, whatever their shapes, and
-        without the lock."""
+        """Returns for each expression its route, or the error that `route` would raise. Many expressions are parsed by kernels, whatever
+        their shapes, and without the lock."""
         found: list[Route | RayPubSubError | None] = [None] * len(expressions)
         if self._by_kernels and len(expressions) >= TEXTS_FOR_KERNELS:
             texts = TextsToRoute(expressions, self._limits)
@@ -60,12 +61,12 @@ class Routes:
         return found  # type: ignore[return-value]
 
     def of_rows(self, predicates: Any) -> PivotColumn:
-        """The routes of subscriptions given as intervals."""
+        """Returns the routes of subscriptions given as intervals."""
         with self._lock:
             return self._chooser.routes_of_rows(predicates)
 
     def chosen_again(self, columns: ShardColumns) -> list[Route]:
-        """The routes that stored subscriptions would be given now, in the order of `all_numbers`."""
+        """Returns the routes that stored subscriptions would get now, in the order of `all_numbers`."""
         with self._lock:
             uses = self._chooser.uses.copy()
         chooser = PivotChooser(self.frequencies().frequencies(), uses)
@@ -86,14 +87,14 @@ class Routes:
         return found  # type: ignore[return-value]
 
     def learn(self, coordinator: int, state: dict[str, Any]) -> None:
-        """What a coordinator has learned of the events' attributes so far."""
+        """Takes over what a coordinator has learned of the events' attributes so far."""
         self._learned[coordinator] = AttributeFrequencies.of_state(state)
         frequencies = self.frequencies()
         with self._lock:
             self._chooser.refresh(frequencies)
 
     def frequencies(self) -> AttributeFrequencies:
-        """What all coordinators have learned, and what is left of what was known before."""
+        """Returns what all coordinators have learned, merged with what remains of earlier knowledge."""
         every = list(self._learned.values())
         known = self._kept.faded_by(every)
         for learned in every:

@@ -1,5 +1,5 @@
-"""The subscriptions of a shard: an index that matches them, and what is known of each by number. A subscription is replaced in one step:
-no batch matches both versions, or neither."""
+"""The subscriptions of a shard: an index that matches them, and their ids and subscribers by number. A subscription is replaced in one
+step, so that no batch matches both versions, or neither."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["ShardContent"]
 
 @dataclass(slots=True, eq=False)
 class ShardContent:
-    """One writer at a time; any number of readers."""
+    """The content of a shard, for one writer at a time and any number of readers."""
 
     index: MatchIndex
     columns: SubscriptionColumns = field(default_factory=SubscriptionColumns)
 
     @classmethod
     def empty(cls, settings: ServerSettings, frequencies: Mapping[str, float] | None = None) -> ShardContent:
-        """`frequencies`: attribute → the share of events that are expected to carry it."""
+        """`frequencies` has the expected share of events that carry each attribute."""
         index = MatchIndex(
             settings.engine,
             limits=settings.limits,
@@ -40,7 +40,8 @@ class ShardContent:
         return cls(index)
 
     def change(self, removed: NDArray[np.int64], added: ShardColumns) -> None:
-        """Removes and adds. A number that is here already is not added again: it always means the same subscription."""
+        """Removes and adds subscriptions. A number that is present already is not added again, because it always means the same
+        subscription."""
         numbers = added.all_numbers
         if len(removed):
             removed = removed[~np.isin(removed, numbers)]
@@ -50,7 +51,7 @@ class ShardContent:
             added = _without(added, numbers[here])
         ids = self.columns.resolve(removed).ids
         left = np.ones(len(removed), np.bool_)
-        # First the columns, then the index: every match can be resolved.
+        # The columns are filled before the index, so that every match can be resolved.
         for block in _joined(added.intervals):
             self.columns.put(block.numbers, block.ids, block.subscribers)
             replaced = left & _isin(ids, block.ids)
@@ -92,8 +93,8 @@ def _blocks_without(blocks: list[IntervalColumns], numbers: NDArray[np.int64]) -
 
 
 def _joined(blocks: list[IntervalColumns]) -> list[IntervalColumns]:
-    """As few as there are schemas. The registry's blocks have a size that suits its file; an index built from all at once has fewer
-    segments, and so less to do for each batch."""
+    """Joins the blocks that have the same schema. The registry's blocks have a size that suits its file; an index built from all at once
+    has fewer segments, and so less work for each batch."""
     alike: dict[Any, list[IntervalColumns]] = {}
     for block in blocks:
         alike.setdefault(str(block.table.schema), []).append(block)

@@ -1,4 +1,4 @@
-"""A lock that goes to the most urgent of those who wait for it."""
+"""A lock that is granted to the most urgent waiter."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["LevelLock"]
 
 
 class LevelLock:
-    """By level, and within a level in the order of arrival. Who holds it is not interrupted: an urgent batch waits for one batch at most,
-    however many others wait."""
+    """A lock granted by level, and within a level in the order of arrival. Its holder is not interrupted: an urgent batch waits for one
+    batch at most, however many others wait."""
 
     def __init__(self) -> None:
         self._change = threading.Condition()

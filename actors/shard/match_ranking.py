@@ -1,4 +1,4 @@
-"""The subscriptions that match most, and some that have never matched."""
+"""Ranks the subscriptions of a server: those that match most, and some that have never matched."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ __all__ = ["Ranked", "Ranking", "merge_rankings", "rank"]
 class Ranked:
     id: str | int
     subscriber: Any
-    """The name; from a shard, the server's number of the subscriber."""
+    """The name of the subscriber; in a shard's own ranking, the server's code of it."""
     matches: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Matches are counted since a subscription came to its shard, or since the shard was restarted."""
+    """The subscriptions that match most and some that never matched. Matches are counted since a subscription came to its shard, or
+    since the shard restarted."""
 
     hot: tuple[Ranked, ...]
-    """Those that match most, in descending order."""
+    """The subscriptions that match most, in descending order."""
     dead: tuple[Ranked, ...]
-    """Some of those that have not matched, the oldest first."""
+    """Some of the subscriptions that have not matched, the oldest first."""
     dead_count: int
-    """How many have not matched."""
+    """The number of subscriptions that have not matched."""
     subscriptions: int
 
 
 def rank(counts: MatchCounts, most: int) -> Ranking:
-    """Of one shard. Among equals the older one comes first."""
+    """Ranks the subscriptions of one shard. Among equals the older one comes first."""
     matches = counts.matches
     never = matches == 0
     kept = min(most, len(matches) - int(never.sum()))
@@ -51,7 +52,7 @@ def rank(counts: MatchCounts, most: int) -> Ranking:
 
 
 def merge_rankings(rankings: Sequence[Ranking], most: int) -> Ranking:
-    """Of all shards."""
+    """Merges the rankings of all shards."""
     hot = sorted((each for ranking in rankings for each in ranking.hot), key=lambda each: -each.matches)
     dead = [each for ranking in rankings for each in ranking.dead]
     return Ranking(

@@ -1,8 +1,8 @@
-"""A shard: a match index of some of the subscriptions, which matches batches.
+"""The shard's process: an index of some of the subscriptions, which matches batches.
 
 Its data is derived from the registry. It starts empty, loads its subscriptions in columns, and then receives the changes. Each batch says
-which version it needs; a shard that is behind waits for the changes that are on their way, or asks for them, and never answers from an
-older state. A plain class: `transport/remote.py` makes it an actor.
+which version it needs. A shard that is behind waits for changes that are on their way, or requests them, and never answers from an older
+state. It is a plain class; `transport/remote.py` makes it an actor.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ __all__ = ["RegistryOfShard", "Shard"]
 logger = logging.getLogger(__name__)
 
 PUSH_COMES_WITHIN = 0.25
-"""Seconds that a batch waits for a change that is probably on its way, before the shard asks the registry for it."""
+"""The seconds that a batch waits for a change that is probably on its way, before the shard requests it from the registry."""
 PAUSE = 0.1
 LOADING = -1
 OTHER_LINEAGE = "has the data of another registry than this batch"
 
 
 class RegistryOfShard(Protocol):
-    """What a shard asks of the registry. Every method may raise UnavailableError."""
+    """The methods of the registry that a shard calls. Each may raise UnavailableError."""
 
     def start_shard(self, shard: int) -> ShardStart: ...
 
@@ -51,7 +51,7 @@ class RegistryOfShard(Protocol):
 
 
 class Shard:
-    """Any number of threads may match; changes are applied one at a time."""
+    """Matches batches. Any number of threads may match; changes are applied one at a time."""
 
     def __init__(self, number: int, settings: ServerSettings, registry: RegistryOfShard) -> None:
         self.number = number
@@ -63,19 +63,19 @@ class Shard:
         self._changing = threading.RLock()
         self._advanced = threading.Condition()
         self._large = LevelLock()
-        """One large batch at a time, the most urgent first: two at once would evict each other's data from the processor's caches. Replies
-        to others may be sent meanwhile."""
+        """Admits one large batch at a time, the most urgent first: two at once would evict each other's data from the processor's
+        caches. Replies to other batches may be sent meanwhile."""
         self.latencies, self._rate = Latencies(), RecentRate()
         self._events = self._matches = self._batches = 0
         self._started, self._loaded_in = time.time(), 0.0
         self._fenced: FencedError | None = None
-        # Not in the constructor itself: an actor whose constructor fails is never started again.
+        # Loading is not done in the constructor itself: an actor whose constructor fails is never restarted.
         threading.Thread(target=self._load, name=f"shard-{number}-load", daemon=True).start()
 
     # ------------------------------------------------------------------------------------------------------------ matching
 
     def match(self, request: MatchRequest) -> ShardReply:
-        """The matches of a batch. Raises UnavailableError if the shard does not get the needed version in time."""
+        """Returns the matches of a batch. Raises UnavailableError if the shard does not get the needed version in time."""
         started = time.perf_counter()
         self._catch_up(request.lineage, request.needed, request.timeout)
         batch = request.events.batch
@@ -98,7 +98,7 @@ class Shard:
         return ShardReply(self._epoch, version, seconds, len(matches), matches)
 
     def explain(self, event: dict[str, Any], lineage: str, needed: int, timeout: float) -> IndexPlan:
-        """How this shard matches an event."""
+        """Returns how this shard matches an event."""
         self._catch_up(lineage, needed, timeout)
         return self._content.index.explain(event)
 
@@ -117,7 +117,7 @@ class Shard:
                 raise UnavailableError(f"shard {self.number}", reason)
             self._pull()
             if self._lineage != lineage:
-                # The registry was replaced since this batch began, or before. Only a new batch helps.
+                # The registry was replaced since this batch began, or before. Only a new batch can be matched.
                 raise UnavailableError(f"shard {self.number}", OTHER_LINEAGE)
             if not self._has(lineage, needed):
                 time.sleep(PAUSE)
@@ -128,11 +128,11 @@ class Shard:
     # ------------------------------------------------------------------------------------------------------------ changes
 
     def apply(self, push: ShardPush) -> int:
-        """Applies changes of the registry; returns the version that the shard has then."""
+        """Applies changes that the registry has pushed. Returns the shard's version afterwards."""
         changes = push.changes
         with self._changing:
             if self._version == LOADING:
-                return LOADING  # this change is in what is being loaded, or is asked for later
+                return LOADING  # the state being loaded contains this change, or the shard requests it later
             if push.lineage != self._lineage or changes.since > self._version:
                 self._pull()
             elif changes.version > self._version:
@@ -140,7 +140,7 @@ class Shard:
             return self._version
 
     def catch_up(self, lineage: str, version: int) -> int:
-        """Asks the registry for changes up to a version, which were not sent; returns the version that the shard has then."""
+        """Requests changes that were not pushed from the registry, up to a version. Returns the shard's version afterwards."""
         with self._changing:
             if self._version == LOADING:
                 raise UnavailableError(f"shard {self.number}", "is loading")
@@ -149,8 +149,8 @@ class Shard:
             return self._version
 
     def take_over(self, columns: ShardColumns) -> None:
-        """Subscriptions that are moving here from another shard: they are matched from now on, but belong to this shard only when a change
-        says so. `let_go` removes them if that does not happen."""
+        """Adds subscriptions that are moving here from another shard. They are matched from now on, but belong to this shard only when a
+        change says so; if that does not happen, `let_go` removes them."""
         with self._changing:
             if self._version == LOADING:
                 raise UnavailableError(f"shard {self.number}", "is loading")
@@ -158,7 +158,7 @@ class Shard:
             self._content.change(NO_NUMBERS, columns)
 
     def let_go(self, lineage: str, version: int) -> int:
-        """Removes subscriptions that were taken over and do not belong to this shard at this version; returns how many."""
+        """Removes subscriptions that were taken over and do not belong to this shard at this version. Returns their number."""
         with self._changing:
             if self._version == LOADING:
                 raise UnavailableError(f"shard {self.number}", "is loading")
@@ -180,7 +180,7 @@ class Shard:
             try:
                 found = self._registry.changes_for_shard(self.number, self._epoch, self._lineage, self._version)
             except FencedError as error:
-                # Another instance is this shard now. This one must not answer any more.
+                # Another instance is this shard now, and this one must not answer any more.
                 self._fenced = error
                 logger.warning(
                     "fenced shard=%d epoch=%d version=%d: %s", self.number, self._epoch, self._version, error
@@ -209,7 +209,7 @@ class Shard:
         )  # fmt: skip
 
     def _load(self) -> None:
-        """Takes an epoch, and loads all that the registry has for this shard. Retried until it succeeds."""
+        """Takes an epoch and loads everything that the registry has for this shard. Retried until it succeeds."""
         started = time.perf_counter()
         while True:
             try:
@@ -219,7 +219,7 @@ class Shard:
                 return
             except UnavailableError as error:
                 logger.info("shard %d waits for the registry: %s", self.number, error)
-            except Exception:  # whatever it was: a shard that gave up would never answer
+            except Exception:  # any error is retried: a shard that gave up would never answer
                 logger.exception("shard %d could not load", self.number)
             time.sleep(PAUSE)
 
@@ -231,7 +231,7 @@ class Shard:
     # ------------------------------------------------------------------------------------------------------------ looking in
 
     def health(self) -> dict[str, Any]:
-        """Who this is, and how far it has come."""
+        """Returns which instance this is and which version it has."""
         return {
             "pid": os.getpid(),
             "epoch": self._epoch,
@@ -242,7 +242,7 @@ class Shard:
         }
 
     def stats(self) -> dict[str, Any]:
-        """In numbers."""
+        """Returns the statistics of this shard."""
         with self._advanced:
             counted = {"events": self._events, "matches": self._matches, "batches": self._batches}
             latencies, rate = self.latencies.state(), self._rate.per_second()
@@ -270,13 +270,14 @@ class Shard:
         return "loading" if self._version == LOADING else "serving"
 
     def ranking(self, most: int) -> tuple[str, Ranking]:
-        """The subscriptions that match most and some that never did; and the lineage by which their subscribers are numbered."""
+        """Returns the lineage for which the subscribers' codes are valid, and the subscriptions that match most and some that never
+        matched."""
         return self._lineage, rank(self._content.columns.counts(), most)
 
     def match_counts(self) -> MatchCounts:
-        """How often each subscription of this shard matched since it came here."""
+        """Returns how often each subscription of this shard matched since it came here."""
         return self._content.columns.counts()
 
     def wait_for_merges(self) -> None:
-        """Returns when the background has nothing left to merge."""
+        """Returns when the background thread has nothing left to merge."""
         self._content.index.wait_for_merges()

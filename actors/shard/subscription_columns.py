@@ -1,8 +1,8 @@
-"""What a shard knows of its subscriptions by number: the id, the subscriber, how often it matched.
+"""The columns of a shard's subscriptions by number: the id, the subscriber, and how often each matched.
 
-Numbers grow for ever and most are removed at some time, so they are stored in pages, and a page without a live number is reused for other
-numbers. A reader resolves the matches of a snapshot that may be older than the last removal: so a page is reused only when no reader is
-left that began before it was retired (`reading`).
+Numbers only grow, and most are removed at some time. So they are stored in pages, and a page without a live number is reused for other
+numbers. A reader may resolve the matches of a snapshot that is older than the last removal, so a page is reused only when no reader is left
+that began before the page was retired (`reading`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOW = 0xFFFF_FFFF
 
 
 class MatchCounts(NamedTuple):
-    """All subscriptions of a shard, in columns; `matches` since a subscription came to the shard."""
+    """All subscriptions of a shard, in columns. `matches` counts since a subscription came to the shard."""
 
     numbers: NDArray[np.int64]
     ids: NDArray[Any]
@@ -42,27 +42,27 @@ class Known(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """All pages. Replaced as a whole, so that a reader never sees records of one version with ids of another."""
+    """All pages. The pool is replaced as a whole, so that a reader never sees records of one version with ids of another."""
 
     records: NDArray[np.int64]
-    """Per number its id and, in one word, its subscriber and its matches (kernels/sharding/paged_lookup.py). With ids of str the first
-    word is the number's own place, and `ids` has the ids."""
+    """For each number its id and, packed in one word, its subscriber and its matches (kernels/sharding/paged_lookup.py). If ids are
+    strings, the first word is the number's own place in `ids`, which has the ids."""
     ids: NDArray[Any] | None
 
 
 class SubscriptionColumns:
-    """One writer at a time; any number of readers."""
+    """The subscriptions of a shard, for one writer at a time and any number of readers."""
 
     def __init__(self) -> None:
         self._page_of = np.full(64, -1, np.int32)
-        """The page of the numbers from place * PAGE on; -1: none."""
+        """The page of the numbers from place * PAGE on; -1 if there is none."""
         self._place_of = np.full(FIRST_PAGES, -1, np.int64)
         self._pool = Pool(np.zeros((FIRST_PAGES, PAGE, 2), np.int64), None)
         self._alive = np.zeros((FIRST_PAGES, PAGE), np.bool_)
         self._living = np.zeros(FIRST_PAGES, np.int64)
         self._free = list(range(FIRST_PAGES))
         self._retired: dict[int, int] = {}
-        """Pages without a live number, and the last generation of readers that may still use them."""
+        """The pages without a live number, with the last generation of readers that may still use them."""
         self._lock = threading.Lock()
         self._generation = 0
         self._readers: dict[int, int] = {}
@@ -77,7 +77,7 @@ class SubscriptionColumns:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Matches that are found and resolved in this block are resolved correctly, whatever is removed meanwhile."""
+        """Protects a reader: matches that are found and resolved in this block are resolved correctly, whatever is removed meanwhile."""
         with self._lock:
             generation = self._generation
             self._readers[generation] = self._readers.get(generation, 0) + 1
@@ -90,7 +90,7 @@ class SubscriptionColumns:
                     del self._readers[generation]
 
     def put(self, numbers: NDArray[np.int64], ids: NDArray[Any], subscribers: NDArray[np.int32]) -> None:
-        """To be called before the subscriptions can be matched; the numbers differ."""
+        """Adds subscriptions with distinct numbers. To be called before they can be matched."""
         if not len(numbers):
             return
         self._make_room(numbers)
@@ -108,7 +108,7 @@ class SubscriptionColumns:
         np.add.at(self._living, pages[fresh], 1)
 
     def drop(self, numbers: NDArray[np.int64]) -> None:
-        """To be called when the subscriptions can no longer be matched. Unknown numbers are ignored."""
+        """Removes subscriptions. To be called when they can no longer be matched. Unknown numbers are ignored."""
         numbers = numbers[self.known(numbers)]
         pages = self._page_of[numbers >> BITS]
         self._alive[pages, numbers & (PAGE - 1)] = False
@@ -120,7 +120,7 @@ class SubscriptionColumns:
                 self._generation += 1
 
     def known(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these are here."""
+        """Returns a mask of the numbers that are present."""
         found = np.zeros(len(numbers), np.bool_)
         inside = np.flatnonzero(numbers >> BITS < len(self._page_of))
         pages = self._page_of[numbers[inside] >> BITS]
@@ -129,7 +129,7 @@ class SubscriptionColumns:
         return found
 
     def resolve(self, numbers: NDArray[np.int64], matches: NDArray[np.int32] | None = None) -> Known:
-        """Id and subscriber of each. `matches`: added to how often each has matched."""
+        """Returns the id and subscriber of each number. `matches` is added to the count of matches of each."""
         words, subscribers = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int32)
         matches = np.zeros(len(numbers), np.int32) if matches is None else matches
         records, ids = self._pool
@@ -137,7 +137,7 @@ class SubscriptionColumns:
         return Known(words if ids is None else ids.reshape(-1)[words], subscribers)
 
     def counts(self) -> MatchCounts:
-        """How often each subscription matched."""
+        """Returns how often each subscription matched."""
         firsts = np.flatnonzero(self._page_of >= 0)
         pages = self._page_of[firsts]
         alive = self._alive[pages]
@@ -148,7 +148,7 @@ class SubscriptionColumns:
         return MatchCounts(numbers, ids, (records[:, 1] & LOW).astype(np.int32), records[:, 1] >> 32)
 
     def _keep_objects(self) -> None:
-        """From now on ids are Python objects, and the records have their places."""
+        """Switches to ids that are Python objects; the records then have their places."""
         records = self._pool.records.copy()
         ids = records[:, :, 0].astype(object)
         records[:, :, 0] = _places(len(records))
@@ -170,7 +170,7 @@ class SubscriptionColumns:
             self._page_of[place] = page
 
     def _grow(self, more: int) -> None:
-        """New arrays with the old content: a reader continues with the old arrays."""
+        """Copies everything to larger arrays. Readers continue with the old arrays."""
         before = len(self._living)
         after = before + max(more, before // 2)
         records, ids = self._pool
@@ -190,7 +190,7 @@ class SubscriptionColumns:
             for page in ready:
                 del self._retired[page]
         for page in ready:
-            if not self._living[page]:  # else one of its numbers has moved back from another shard
+            if not self._living[page]:  # otherwise one of its numbers has moved back from another shard
                 self._page_of[self._place_of[page]] = -1
                 self._free.append(page)
 

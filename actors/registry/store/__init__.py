@@ -1,1 +1,1 @@
-"""The registry on disk: subscriptions, rules, placement, versions and epochs in SQLite."""
+"""The registry's store: subscriptions, rules, placement, versions and epochs in SQLite or PostgreSQL."""

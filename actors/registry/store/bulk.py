@@ -1,4 +1,4 @@
-"""Many subscriptions in one transaction of the registry, in columns."""
+"""Adds or removes many subscriptions in one transaction of the registry, in columns."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def put_intervals(
 
 
 def _route_codes(transaction: Transaction, codes: NDArray[np.int32], pivots: PivotColumn) -> NDArray[np.int32]:
-    """The store's code of each route."""
+    """Returns the store's code of each route."""
     stored = np.zeros(len(pivots.routes), dtype=np.int32)
     for code in np.unique(codes).tolist():
         stored[code] = transaction.route(pivots.routes[code])

@@ -1,4 +1,4 @@
-"""Long lists of values, in runs that one statement takes."""
+"""Splits long lists of values into runs that fit one statement."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 __all__ = ["chunks"]
 
 VALUES_IN_A_QUERY = 10_000
-"""Fewer than SQLite's limit of 32,766."""
+"""Less than SQLite's limit of 32,766."""
 
 
 def chunks(values: Sequence[Any]) -> Iterator[list[Any]]:
-    """The values in runs that fit one query."""
+    """Yields the values in runs that fit one query."""
     for start in range(0, len(values), VALUES_IN_A_QUERY):
         yield list(values[start : start + VALUES_IN_A_QUERY])

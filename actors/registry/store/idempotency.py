@@ -1,4 +1,4 @@
-"""Answers remembered by their idempotency keys, so that a change that is sent twice is done once."""
+"""Remembers answers by their idempotency keys, so that a change that is sent twice is done once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT_ANSWERS = 100_000
 
 
 def remembered(connection: Session, key: str | None) -> Answer | None:
-    """The answer that a change with this key got before; None if there was none, or it was forgotten."""
+    """Returns the answer that a change with this key got before, or None if there was none or it was forgotten."""
     found = _find(connection, key)
     if found is None:
         return None
@@ -26,7 +26,7 @@ def remembered(connection: Session, key: str | None) -> Answer | None:
 
 
 def remembered_bulk(connection: Session, key: str | None) -> BulkAnswer | None:
-    """The same for a bulk change. What it replaced is not remembered."""
+    """Does the same for a bulk change. The subscriptions that it replaced are not remembered."""
     found = _find(connection, key)
     return None if found is None else BulkAnswer(found[0], found[1], found[2], repeated=True)
 

@@ -1,7 +1,7 @@
-"""Subscriptions given as intervals, as the registry stores them: thousands in one row of the database, in Arrow's format.
+"""The stored form of subscriptions given as intervals: thousands in one row of the database, in Arrow's format.
 
 A single one is rarely read, but a shard that starts reads all of its own. One database row per subscription would cost more time than
-everything else that the shard does; a block is read as it is.
+everything else that the shard does; a block is used as it is stored.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ray_pubsub.model.id_column import ids_of
 __all__ = ["Block", "Chosen", "alive", "chosen_blocks", "cut", "expressions_of", "packed_table", "rows_of"]
 
 BLOCK_SIZE = 16_384
-"""Subscriptions in a block. To read one of them is to read its block, a few megabytes."""
+"""The number of subscriptions in a block. Reading one of them means reading its block, a few megabytes."""
 
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """The subscriptions of a block, the dead ones included. Numbers ascend."""
+    """The subscriptions of a block, including the dead ones. Numbers ascend."""
 
     numbers: NDArray[np.int64]
     ids: NDArray[Any]
@@ -34,11 +34,11 @@ class Block:
     routes: NDArray[np.int32]
     parts: NDArray[np.uint8]
     lengths: NDArray[np.int32]
-    """The number of rows of each."""
+    """The number of rows of each subscription."""
     shards: NDArray[np.int16]
 
     def packed(self) -> bytes:
-        """Everything but the shards."""
+        """Packs everything except the shards."""
         columns = {
             "number": self.numbers,
             "id": pa.array(self.ids.tolist(), pa.string()) if self.ids.dtype == object else self.ids,
@@ -62,7 +62,7 @@ class Block:
         return self.shards.astype("<i2").tobytes()
 
     def only(self, chosen: NDArray[np.bool_] | slice) -> Block:
-        """A block of some of the subscriptions."""
+        """Returns a block of some of the subscriptions."""
         return Block(
             self.numbers[chosen], self.ids[chosen], self.subscribers[chosen], self.routes[chosen], self.parts[chosen],
             self.lengths[chosen], self.shards[chosen],
@@ -70,7 +70,7 @@ class Block:
 
 
 def cut(block: Block, rows: Any) -> Iterator[tuple[Block, Any]]:
-    """A large block as blocks of the usual size, each with its rows."""
+    """Cuts a large block into blocks of the usual size, each with its rows."""
     offsets = np.concatenate([[0], np.cumsum(block.lengths, dtype=np.int64)])
     for start in range(0, len(block.numbers), BLOCK_SIZE):
         end = min(start + BLOCK_SIZE, len(block.numbers))
@@ -78,7 +78,7 @@ def cut(block: Block, rows: Any) -> Iterator[tuple[Block, Any]]:
 
 
 class Chosen(NamedTuple):
-    """A block of the store, and which of its subscriptions are chosen."""
+    """A block of the store, with a mask of the chosen subscriptions."""
 
     key: int
     block: Block
@@ -87,7 +87,7 @@ class Chosen(NamedTuple):
 
 
 def chosen_blocks(connection: Session, choose: Callable[[Block], Any], lowest: int = 0) -> Iterator[Chosen]:
-    """The blocks with subscriptions that are chosen and alive. `lowest`: the lowest number that can be chosen."""
+    """Yields the blocks that have chosen, living subscriptions. `lowest` is the lowest number that can be chosen."""
     asked = "SELECT block, version, subscriptions, shards FROM blocks WHERE last >= ? ORDER BY first"
     for key, version, subscriptions, shards in connection.execute(asked, (lowest,)).fetchall():
         with content_of(f"block {key}"):
@@ -100,7 +100,7 @@ def chosen_blocks(connection: Session, choose: Callable[[Block], Any], lowest: i
 
 
 def alive(connection: Session, block: Block) -> NDArray[np.bool_]:
-    """Which subscriptions of a block were not removed."""
+    """Returns a mask of the subscriptions of a block that were not removed."""
     numbers = block.numbers
     dead = connection.execute(
         "SELECT number FROM dead WHERE number BETWEEN ? AND ?", (int(numbers[0]), int(numbers[-1]))
@@ -111,7 +111,7 @@ def alive(connection: Session, block: Block) -> NDArray[np.bool_]:
 
 
 def rows_of(connection: Session, key: int, block: Block, chosen: NDArray[np.bool_]) -> Any:
-    """The rows of some subscriptions of a block, as the table that `MatchIndex.add_predicates` takes, the number as id."""
+    """Returns the rows of some subscriptions of a block as the table that `MatchIndex.add_predicates` takes, with the number as id."""
     (content,) = connection.execute("SELECT rows FROM block_rows WHERE block = ?", (key,)).fetchone()
     numbers, lengths = block.numbers, block.lengths
     with content_of(f"the rows of block {key}"):
@@ -123,7 +123,7 @@ def rows_of(connection: Session, key: int, block: Block, chosen: NDArray[np.bool
 
 
 def expressions_of(rows: Any, numbers: Sequence[int]) -> list[str]:
-    """The subscriptions of such a table, written as expressions."""
+    """Returns the subscriptions of such a table as expressions."""
     table = PredicateTable(rows)
     table.first_slot = 0
     places = {int(number): place for place, number in enumerate(table.ids)}
@@ -131,7 +131,7 @@ def expressions_of(rows: Any, numbers: Sequence[int]) -> list[str]:
 
 
 def packed_table(table: Any) -> bytes:
-    """A table as a stream of Arrow."""
+    """Serialises a table as an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -139,7 +139,7 @@ def packed_table(table: Any) -> bytes:
 
 
 def _unpacked(content: bytes) -> Any:
-    """Validated: damaged offsets would make Arrow read memory that is not the table's."""
+    """Reads and validates a table: damaged offsets would make Arrow read memory outside of it."""
     table = pa.ipc.open_stream(pa.py_buffer(content)).read_all()
     table.validate(full=True)
     return table.combine_chunks()

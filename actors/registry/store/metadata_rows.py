@@ -1,4 +1,4 @@
-"""What subscriptions carry, in rows of their own by number: most carry nothing, and no shard ever reads these."""
+"""The data and tags of subscriptions, in separate tables by number: most subscriptions have none, and no shard ever reads them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["metadata_by_id", "metadata_by_number", "put_metadata", "remove_metad
 
 
 def put_metadata(connection: Session, described: Iterable[tuple[int, Metadata]]) -> None:
-    """For subscriptions that have just been added."""
+    """Stores the data and tags of subscriptions that have just been added."""
     rows = list(described)
     connection.load("metadata", ((number, each.text, json.dumps(each.tags)) for number, each in rows))
     connection.load("tags", ((tag, number) for number, each in rows for tag in each.tags))
 
 
 def remove_metadata(connection: Session, numbers: Sequence[int]) -> None:
-    """For subscriptions that are gone."""
+    """Removes the data and tags of subscriptions that are gone."""
     for chunk in chunks(numbers):
         condition, values = connection.among("number", chunk)
         asked = f"DELETE FROM metadata WHERE {condition} RETURNING number, tags"
@@ -30,18 +30,18 @@ def remove_metadata(connection: Session, numbers: Sequence[int]) -> None:
 
 
 def metadata_by_number(connection: Session, numbers: Sequence[int]) -> dict[int, Metadata]:
-    """Of those of these subscriptions that carry something."""
+    """Returns the data and tags of those of these subscriptions that have any, by number."""
     return _found(connection, "SELECT number, data, tags FROM metadata WHERE {}", "number", numbers)
 
 
 def metadata_by_id(connection: Session, ids: Sequence[str | int]) -> dict[Any, Metadata]:
-    """The same by id, of subscriptions that are not in blocks."""
+    """Returns the same by id, for subscriptions that are not in blocks."""
     asked = "SELECT s.id, m.data, m.tags FROM subscriptions s JOIN metadata m ON m.number = s.number WHERE {}"
     return _found(connection, asked, "s.id", list(map(connection.id_value, ids)))
 
 
 def tagged_after(connection: Session, tag: str, after: int) -> list[int]:
-    """The numbers of the subscriptions that have a tag, ascending."""
+    """Returns the numbers of the subscriptions that have a tag, in ascending order."""
     asked = "SELECT number FROM tags WHERE tag = ? AND number > ? ORDER BY number"
     return [number for (number,) in connection.execute(asked, (tag, after))]
 

@@ -6,7 +6,8 @@ from actors.storage.postgres.database import StoreTables
 
 __all__ = ["REGISTRY_TABLES"]
 
-# Blocks are in Arrow's format. Compressed by PostgreSQL they would be little smaller, and much slower to write: storage external.
+# Blocks are in Arrow's format. Compression by PostgreSQL would make them only a little smaller and much slower to write, hence storage
+# external.
 METADATA = """
 CREATE TABLE metadata (number bigint PRIMARY KEY, data text, tags text NOT NULL);
 CREATE TABLE tags (tag text COLLATE "C" NOT NULL, number bigint NOT NULL, PRIMARY KEY (tag, number));

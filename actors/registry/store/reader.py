@@ -1,4 +1,4 @@
-"""Reading the registry's store. Every answer is of one committed state, and waits for no writer."""
+"""Reads the registry's store. Every answer reflects one committed state, and no reader waits for a writer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STORED = "shard, version, number, id, subscriber, route, expression"
 
 
 def version_of(connection: Session) -> int:
-    """The version of the last change that the connection sees."""
+    """Returns the version of the last change that the connection sees."""
     (version,) = connection.execute("SELECT max(version) FROM commits").fetchone()
     return int(version)
 
@@ -39,13 +39,13 @@ class View(NamedTuple):
 
     connection: Session
     numbers: list[int]
-    """Of the ids that were asked for, those in blocks; -1 for the others."""
+    """The numbers of the requested ids in blocks; -1 for ids that are not in a block."""
     in_blocks: int
     """The number of subscriptions in blocks."""
 
 
 class StoreReader:
-    """What people and the registry itself ask: settings, epochs, rules, subscribers, single subscriptions."""
+    """Answers the queries of people and of the registry itself: settings, epochs, rules, subscribers, single subscriptions."""
 
     def __init__(self, database: Database, known: Known) -> None:
         self.path = database.name
@@ -54,7 +54,8 @@ class StoreReader:
         self._known = known
         self._writing = threading.RLock()
         self._visible = threading.Lock()
-        """Held from a commit until memory is up to date, and while a reader begins: a reader sees both or neither."""
+        """Held from a commit until memory is up to date, and while a reader begins, so that a reader sees a change in both or in
+        neither."""
         self._idle: list[Session] = []
         self._closed = False
 
@@ -72,37 +73,37 @@ class StoreReader:
             raise FencedError(f"{self.path} ({role} {index})", epoch, row[0])
 
     def setting(self, name: str) -> Any:
-        """A value that was stored; None if there is none."""
+        """Returns a stored value, or None if there is none."""
         with self._view() as (connection, *_):
             row = connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         return None if row is None else msgpack.unpackb(row[0])
 
     def rules(self) -> list[Rule]:
-        """All priority rules, by their versions."""
+        """Returns all priority rules, ordered by version."""
         with self._view() as (connection, *_):
             rules = [Rule(*row) for row in connection.execute("SELECT id, level, expression, version FROM rules")]
         return sorted(rules, key=lambda rule: (rule.version, isinstance(rule.id, str), rule.id))
 
     def subscribers_after(self, code: int = 0) -> list[tuple[int, str]]:
-        """Code and name of the subscribers added after the one with this code."""
+        """Returns code and name of the subscribers that were added after the one with this code."""
         with self._view() as (connection, *_):
             asked = "SELECT code, name FROM subscribers WHERE code > ? ORDER BY code"
             return connection.execute(asked, (code,)).fetchall()
 
     def subscriber_names(self) -> Collection[str]:
-        """All names, as they are in memory."""
+        """Returns all names of subscribers, from memory."""
         return self._known.subscribers.keys()
 
     def subscriber_code(self, name: str) -> int:
-        """The code of a stored subscriber."""
+        """Returns the code of a stored subscriber."""
         return self._known.subscribers[name]
 
     def route(self, code: int) -> Route:
-        """The route of a code."""
+        """Returns the route with this code."""
         return self._known.route_of[code]
 
     def get(self, id: str | int) -> StoredSubscription:
-        """One subscription. Raises UnknownSubscriptionError."""
+        """Returns one subscription. Raises UnknownSubscriptionError."""
         with self._view([id]) as (connection, (number,), _):
             asked = f"SELECT {STORED} FROM subscriptions WHERE id = ?"
             found = _stored(connection, connection.execute(asked, (connection.id_value(id),)).fetchall())
@@ -114,8 +115,9 @@ class StoreReader:
         return found[0]
 
     def page(self, subscriber: str | None, after: int | None = 0, limit: int = 100, tag: str | None = None) -> Page:
-        """Subscriptions of one subscriber (None: of all) in the order they were added, those that have a tag if one is given. `after`:
-        that of the page before, 0 to begin. A subscription that is added or removed between two pages moves no other."""
+        """Returns a page of the subscriptions of one subscriber (None: of all) in the order in which they were added; with `tag`, only
+        those that have it. `after` is that of the previous page, 0 for the first. Additions and removals between two pages do not
+        shift the others."""
         code = None if subscriber is None else self._known.subscribers.get(subscriber)
         if after is None or (code is None and subscriber is not None):
             return Page([], None)
@@ -145,7 +147,7 @@ class StoreReader:
         return Page(items[:limit], items[limit - 1].number if len(items) > limit else None)
 
     def metadata(self, ids: Sequence[str | int]) -> list[Metadata | None]:
-        """What each of these subscriptions carries; None if it carries nothing, or is not stored."""
+        """Returns the data and tags of each of these subscriptions, or None if it has none or is not stored."""
         if not self._known.carrying:
             return [None] * len(ids)
         with self._view(ids) as (connection, numbers, _):
@@ -154,7 +156,7 @@ class StoreReader:
         return [by_id.get(identity) or by_number.get(number) for identity, number in zip(ids, numbers, strict=True)]
 
     def tagged(self, tag: str) -> list[str | int]:
-        """The ids of all subscriptions that have a tag, in the order they were added."""
+        """Returns the ids of all subscriptions that have a tag, in the order in which they were added."""
         found: list[str | int] = []
         after: int | None = 0
         while after is not None:
@@ -164,7 +166,7 @@ class StoreReader:
         return found
 
     def _described(self, connection: Session, items: list[StoredSubscription]) -> list[StoredSubscription]:
-        """With what they carry."""
+        """Returns the subscriptions with their data and tags."""
         if not self._known.carrying:
             return items
         found = metadata_by_number(connection, [item.number for item in items])
@@ -173,7 +175,7 @@ class StoreReader:
         return [replace(item, data=each.data, tags=each.tags) for item, each in zip(items, carried, strict=True)]
 
     def shards_of(self, ids: Sequence[Any] | NDArray[Any]) -> dict[Any, int]:
-        """Id → shard, of those of these subscriptions that are stored. Called by the thread that writes."""
+        """Returns the shards of those of these subscriptions that are stored, by id. Called by the thread that writes."""
         listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
         found: dict[Any, int] = {}
         with self._view() as (connection, *_):
@@ -188,7 +190,7 @@ class StoreReader:
         return found
 
     def counts(self) -> Counts:
-        """How much is stored."""
+        """Returns how much is stored."""
         with self._view() as (connection, _, in_blocks):
             tables = ("subscriptions", "subscribers", "rules")
             found = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
@@ -197,9 +199,9 @@ class StoreReader:
 
     @contextmanager
     def _view(self, ids: Sequence[str | int] = ()) -> Iterator[View]:
-        """One state of the store. `ids`: of subscriptions whose numbers the view shall have."""
+        """Provides one state of the store. The view has the numbers of the subscriptions with these `ids`."""
         with self._database.errors():
-            if not self._database.has_readers:  # there is only the writer's connection, which would show half a change
+            if not self._database.has_readers:  # the writer's connection would show half a change
                 with self._writing:
                     self._check_open()
                     yield self._look(self._connection, ids)
@@ -223,7 +225,7 @@ class StoreReader:
 
     def _reader(self) -> Session:
         try:
-            return self._idle.pop()  # atomic, as append is
+            return self._idle.pop()  # pop is atomic, as append is
         except IndexError:
             return self._database.reader()
 

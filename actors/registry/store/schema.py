@@ -13,7 +13,7 @@ from actors.storage.sqlite_file import SqliteFile, store_errors
 __all__ = ["open_writer"]
 
 APPLICATION = 0x72707362
-"""SQLite's application id, by which the file is known to be a registry's: "rpsb"."""
+"""SQLite's application id "rpsb", which identifies the file as a registry's."""
 SCHEMA = 4
 
 TABLES = """
@@ -68,7 +68,7 @@ MIGRATIONS = {
     CREATE TABLE identity (value TEXT NOT NULL);
     INSERT INTO identity VALUES (lower(hex(randomblob(16))));
     """,
-    # Without the commits before, shards load everything instead of the changes.
+    # The earlier commits are deleted, so that shards load everything and not the changes.
     2: """
     DROP TABLE changes;
     CREATE TABLE changes (version INTEGER NOT NULL, source INTEGER NOT NULL, target INTEGER, count INTEGER NOT NULL, numbers BLOB NOT NULL);
@@ -80,12 +80,12 @@ MIGRATIONS = {
     CREATE TABLE tags (tag TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (tag, number)) WITHOUT ROWID;
     """,
 }
-"""By the version of the schema, what makes it the next one."""
+"""For each version of the schema, the statements that migrate it to the next."""
 
 
 def open_writer(path: str | os.PathLike[str] | None, create: bool = True) -> SqliteFile:
-    """The file with the connection that writes. Creates the tables in a new file, if it may, and migrates those of an older release.
-    Raises StoreError."""
+    """Opens the file with the connection that writes. Creates the tables in a new file if `create` allows it, and migrates those of an
+    older release. Raises StoreError."""
     file = SqliteFile(path, APPLICATION, SCHEMA, create)
     try:
         with store_errors(file.name):

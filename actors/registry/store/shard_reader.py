@@ -1,4 +1,4 @@
-"""Reading the registry's store for shards, in columns: what a shard loads, what it has missed, and what is to be moved."""
+"""Reads the registry's store for shards, in columns: what a shard loads, what it has missed, and what is to be moved."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ COLUMNS = "number, id, subscriber, route, expression"
 
 
 class ShardReader(StoreReader):
-    """What shards ask, and what a rebalance needs to know of them."""
+    """Answers the queries of shards and of a rebalance."""
 
     def snapshot_for_shard(self, shard: int) -> ShardColumns:
-        """All subscriptions of a shard, at a version."""
+        """Returns all subscriptions of a shard, at a version."""
         with self._view() as (connection, *_):
             asked = f"SELECT {COLUMNS} FROM subscriptions WHERE shard = ? ORDER BY number"
             rows = connection.execute(asked, (shard,)).fetchall()
             return _columns(connection, rows, chosen_blocks(connection, lambda block: block.shards == shard))
 
     def changes_since(self, version: int, shard: int) -> ShardChanges | None:
-        """What a shard that is at `version` has missed; None if that was forgotten: then the shard loads the snapshot."""
+        """Returns the changes that a shard at `version` has missed, or None if they were forgotten and the shard must load a snapshot."""
         with self._view() as (connection, *_):
             known = connection.execute("SELECT next_number FROM commits WHERE version = ?", (version,)).fetchone()
             if known is None:
@@ -56,7 +56,7 @@ class ShardReader(StoreReader):
             return ShardChanges(version, added.version, removed, added)
 
     def columns_of(self, numbers: NDArray[np.int64], shard: int) -> ShardColumns:
-        """Those of these subscriptions that are on a shard."""
+        """Returns those of these subscriptions that are on a shard."""
         wanted = np.unique(numbers)
 
         def chosen(block: Block) -> Any:
@@ -68,7 +68,7 @@ class ShardReader(StoreReader):
             return _columns(connection, rows, chosen_blocks(connection, chosen, lowest))
 
     def route_counts(self) -> list[tuple[int, Route, int]]:
-        """Shard, route and the number of subscriptions: what `ShardRoutes` and `Placement` count from."""
+        """Returns the number of subscriptions for each shard and route, from which `ShardRoutes` and `Placement` count."""
         counted: Counter[tuple[int, int]] = Counter()
         with self._view() as (connection, *_):
             routes = _routes(connection)
@@ -77,7 +77,7 @@ class ShardReader(StoreReader):
         return [(shard, routes[route], count) for (shard, route), count in sorted(counted.items())]
 
     def groups(self) -> list[Group]:
-        """What `plan_rebalance` plans with."""
+        """Returns the groups of subscriptions with which `plan_rebalance` plans."""
         counted: Counter[tuple[str, int, int]] = Counter()
         with self._view() as (connection, *_):
             routes = _routes(connection)
@@ -86,7 +86,7 @@ class ShardReader(StoreReader):
         return [Group(pivot, part, shard, count) for (pivot, part, shard), count in sorted(counted.items())]
 
     def members(self, moves: Sequence[Move]) -> list[NDArray[np.int64]]:
-        """For each move, the numbers of the subscriptions that it moves."""
+        """Returns for each move the numbers of the subscriptions that it moves."""
         with self._view() as (connection, *_):
             routes = _routes(connection)
             of_shard = {shard: _routes_and_parts(connection, shard) for shard in {move.source for move in moves}}
@@ -101,7 +101,7 @@ class ShardReader(StoreReader):
 
 
 def _changed(connection: Session, version: int, shard: int, end: str) -> NDArray[np.int64]:
-    """The numbers of the subscriptions that left a shard (its `end` is the source) or came to it (the target) after a version."""
+    """Returns the numbers of the subscriptions that left a shard (`end` is "source") or came to it ("target") after a version."""
     asked = f"SELECT numbers FROM changes WHERE version > ? AND {end} = ?"
     with content_of("changes"):
         found = [unpack_numbers(packed) for (packed,) in connection.execute(asked, (version, shard))]
@@ -136,7 +136,7 @@ def _columns(connection: Session, rows: list[Any], blocks: Iterable[Chosen]) -> 
 
 
 def _groups(connection: Session) -> Iterator[tuple[int, int, int, int]]:
-    """Shard, route, part and a number of subscriptions; a combination may come several times."""
+    """Yields shard, route, part and a number of subscriptions. A combination may occur several times."""
     yield from connection.execute(
         "SELECT shard, route, part, count(*) FROM subscriptions GROUP BY shard, route, part"
     ).fetchall()
@@ -149,7 +149,7 @@ def _groups(connection: Session) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _routes_and_parts(connection: Session, shard: int) -> list[NDArray[Any]]:
-    """The numbers of a shard's subscriptions, the codes of their routes, and their parts."""
+    """Returns the numbers of a shard's subscriptions, the codes of their routes, and their parts."""
     asked = "SELECT number, route, part FROM subscriptions WHERE shard = ?"
     rows = np.array(connection.execute(asked, (shard,)).fetchall(), np.int64).reshape(-1, 3)
     found: list[list[NDArray[Any]]] = [list(rows.T)]

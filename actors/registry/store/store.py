@@ -1,11 +1,11 @@
-"""The registry's store: the one source of truth about subscriptions, subscribers, rules, placement, versions and epochs, in a SQLite
-file or in PostgreSQL.
+"""The registry's store: the one source of truth about subscriptions, subscribers, rules, placement, versions and epochs, in a SQLite file
+or in PostgreSQL.
 
-One connection writes, a group of changes per transaction; a group whose commit has returned is on disk and survives the loss of the
-process or the power. Readers have connections of their own. Without a place everything is in memory.
+One connection writes, a group of changes per transaction. A group whose commit has returned is on disk and survives the loss of the process
+or of power. Readers have connections of their own. Without a place everything is in memory.
 
-Opened with a role, the store takes a higher epoch for it, and every write first checks that this is still the highest: an instance that
-was taken for dead, but lives, is refused (FencedError) from the moment its successor has opened the store.
+If it is opened with a role, the store takes a higher epoch for it, and every write first checks that this epoch is still the highest. So an
+instance that was believed dead but still runs is refused (FencedError) from the moment its successor has opened the store.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from ray_pubsub.sharding.pivots import PivotColumn
 __all__ = ["RegistryStore"]
 
 KEPT_VERSIONS = 10_000
-"""How far back `changes_since` goes, unless many subscriptions were removed or moved:"""
+"""The number of versions that `changes_since` goes back, unless more than KEPT_CHANGES subscriptions were removed or moved."""
 KEPT_CHANGES = 100_000
 LEAST_VERSIONS = 4
-"""Versions that it goes back in any case."""
+"""The number of versions that `changes_since` goes back in any case."""
 FORGET_EVERY = 1024
 FEWEST_DEAD = 1_000
-"""Removed subscriptions in blocks below which nothing is trimmed."""
+"""The number of removed subscriptions in blocks below which nothing is trimmed."""
 BLOCKS_AT_ONCE = 4
-"""Blocks that are rewritten in one transaction; changes wait for it."""
+"""The number of blocks that are rewritten in one transaction. Changes wait for it."""
 
 
 class RegistryStore(ShardReader):
@@ -65,8 +65,8 @@ class RegistryStore(ShardReader):
         role: str | None = None,
         create: bool = True,
     ) -> None:
-        """`place`: the path of a SQLite file, or a database that was opened and belongs to the store from now on. `role`: take an epoch
-        for it, and refuse to write when it is no longer the highest. `create`: whether a new file may be made. Raises StoreError."""
+        """`place` is the path of a SQLite file, or an open database, which the store then owns. With a `role` the store takes an epoch
+        for it, and refuses to write when the epoch is no longer the highest. `create` allows a new file. Raises StoreError."""
         database = open_writer(place, create) if place is None or isinstance(place, (str, os.PathLike)) else place
         try:
             with database.errors():
@@ -88,7 +88,7 @@ class RegistryStore(ShardReader):
         self.close()
 
     def close(self) -> None:
-        """Ends all connections. Nothing is lost without it."""
+        """Ends all connections. Nothing is lost if it is not called."""
         with self._writing, self._visible:
             self._closed = True
             for connection in self._idle:
@@ -145,8 +145,8 @@ class RegistryStore(ShardReader):
         return in_blocks or known.changes > 2 * KEPT_CHANGES
 
     def trim(self) -> bool:
-        """Forgets old changes, rewrites some blocks of which much is dead, and gives free space back to the file system. Returns whether
-        there are more such blocks."""
+        """Forgets old changes, rewrites some blocks of which over a quarter is dead, and returns free space to the file system. Returns
+        whether there are more such blocks."""
         with self._transaction() as transaction:
             self._forget(self._known.version)
             rewritten = 0
@@ -164,11 +164,11 @@ class RegistryStore(ShardReader):
         return rewritten > BLOCKS_AT_ONCE
 
     def doubt(self) -> None:
-        """Called when what the registry has announced may differ from what is stored: see `Database.doubt`."""
+        """Called when what the registry has announced may differ from what is stored; see `Database.doubt`."""
         self._database.doubt()
 
     def take_epoch(self, role: str, index: int) -> int:
-        """A higher epoch for this role than any before; on disk when it returns."""
+        """Returns a higher epoch for this role than any before. It is on disk when this returns."""
         with self._transaction():
             (epoch,) = self._connection.execute(
                 """INSERT INTO epochs VALUES (?, ?, 1) ON CONFLICT (role, place) DO UPDATE SET epoch = epochs.epoch + 1
@@ -187,7 +187,7 @@ class RegistryStore(ShardReader):
             try:
                 self._check_fence()
                 if version_of(connection) != self._known.version:
-                    self._known = _load(connection)  # another process has written; without a role that is allowed
+                    self._known = _load(connection)  # another process has written, which is allowed without a role
                 transaction = Transaction(connection, self._known)
                 yield transaction
                 reach("registry.append")

@@ -1,7 +1,7 @@
-"""One write transaction of the registry: changes applied one by one, all on disk together or none of them.
+"""One write transaction of the registry: changes are applied one by one, and all of them reach the disk or none.
 
-What the registry keeps in memory (codes, the directory of blocks) is changed only after the transaction was committed; until then the
-transaction remembers what will have to change.
+The registry's state in memory (codes, the directory of blocks) changes only after the commit; until then the transaction collects what has
+to change.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def unpack_route(content: bytes) -> Route:
 
 
 def pack_numbers(numbers: NDArray[np.int64]) -> bytes:
-    """Numbers of subscriptions that left a shard together: mostly neighbours, so that their differences compress well."""
+    """Packs the numbers of subscriptions that left a shard together. They are mostly neighbours, so that their differences compress
+    well."""
     differences = np.diff(np.sort(numbers), prepend=0).astype("<i8").tobytes()
     return zlib.compress(differences, 1) if len(numbers) >= WORTH_COMPRESSING else b"\0" + differences
 
@@ -67,7 +68,7 @@ def unpack_numbers(packed: bytes) -> NDArray[np.int64]:
 
 @dataclass(slots=True, eq=False)
 class Known:
-    """What the registry has in memory, as of `version`."""
+    """The registry's state in memory, as of `version`."""
 
     version: int
     next_number: int
@@ -76,16 +77,16 @@ class Known:
     route_of: dict[int, Route]
     blocks: BlockDirectory
     dead: int
-    """Subscriptions in blocks that were removed and still take space there."""
+    """The number of subscriptions in blocks that were removed and still take space there."""
     changes: int
-    """About the number of rows that say which subscriptions left a shard."""
+    """The approximate number of logged departures of subscriptions from a shard."""
     carrying: bool
-    """Whether any subscription carries, or has carried, data or tags."""
+    """Whether any subscription has, or had, data or tags."""
 
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """A transaction that was begun; its changes belong to the version after the known one."""
+    """A transaction that was begun. Its changes belong to the version after the known one."""
 
     connection: Session
     known: Known
@@ -94,31 +95,31 @@ class Transaction:
     _subscribers: dict[str, int] = field(default_factory=dict)
     _routes: dict[Route, int] = field(default_factory=dict)
     _buried: set[str | int] = field(default_factory=set)
-    """Ids whose subscriptions in blocks are removed by this transaction."""
+    """The ids whose subscriptions in blocks are removed by this transaction."""
     then: list[Callable[[], None]] = field(default_factory=list)
-    """What changes in memory after the commit."""
+    """The changes to make in memory after the commit."""
     _undo: list[Callable[[], None]] = field(default_factory=list)
-    """What changes back in memory after a rollback."""
+    """The changes to revert in memory after a rollback."""
 
     def __post_init__(self) -> None:
         self.next_number = self.known.next_number
 
     @property
     def version(self) -> int:
-        """The version that this transaction makes."""
+        """The version that this transaction creates."""
         return self.known.version + 1
 
     def now(self) -> int:
-        """The version that contains what was done so far."""
+        """Returns the version that contains what was done so far."""
         return self.version if self.changed else self.known.version
 
     def finish(self) -> None:
-        """The last statement before the commit."""
+        """Writes the version and the next number. Must be the last statement before the commit."""
         if self.changed:
             self.connection.execute("INSERT INTO commits VALUES (?, ?)", (self.version, self.next_number))
 
     def publish(self) -> None:
-        """After the commit: brings memory up to date."""
+        """Brings memory up to date after the commit."""
         known = self.known
         known.subscribers.update(self._subscribers)
         known.routes.update(self._routes)
@@ -129,7 +130,7 @@ class Transaction:
         known.version += self.changed
 
     def cancel(self) -> None:
-        """After a rollback."""
+        """Reverts changes in memory after a rollback."""
         for undo in reversed(self._undo):
             undo()
 
@@ -154,7 +155,7 @@ class Transaction:
                 return self._move(change)
 
     def subscriber(self, name: str) -> int:
-        """The code of a subscriber, who may be new."""
+        """Returns the code of a subscriber, and adds the subscriber if it is new."""
         code = self.known.subscribers.get(name) or self._subscribers.get(name)
         if code is None:
             code = len(self.known.subscribers) + len(self._subscribers) + 1
@@ -164,7 +165,7 @@ class Transaction:
         return code
 
     def route(self, route: Route) -> int:
-        """The code of a route, which may be new."""
+        """Returns the code of a route, and adds the route if it is new."""
         code = self.known.routes.get(route) or self._routes.get(route)
         if code is None:
             code = len(self.known.routes) + len(self._routes) + 1
@@ -183,7 +184,7 @@ class Transaction:
         self.known.dead += len(ids)
 
     def log(self, numbers: Sequence[int], shards: Sequence[int], target: int | None = None) -> None:
-        """Records that subscriptions left their shards, for another one or for good."""
+        """Records that subscriptions left their shards, for another shard or for good."""
         every, sources = np.asarray(numbers, np.int64), np.asarray(shards)
         for source in np.unique(sources).tolist():
             own = every[sources == source]
@@ -193,14 +194,14 @@ class Transaction:
         self.changed = True
 
     def describe(self, described: Iterable[tuple[int, Metadata | None]]) -> None:
-        """What subscriptions that were added carry, by number."""
+        """Stores the data and tags of added subscriptions, by number."""
         carried = [(number, each) for number, each in described if each is not None]
         if carried:
             put_metadata(self.connection, carried)
-            self.known.carrying = True  # after a rollback too: it only makes removals look for nothing
+            self.known.carrying = True  # this also stays after a rollback: removals then search in vain, nothing else
 
     def forget(self, numbers: Sequence[int]) -> None:
-        """What subscriptions that are gone have carried."""
+        """Removes the data and tags of subscriptions that are gone."""
         if self.known.carrying:
             remove_metadata(self.connection, numbers)
 
@@ -259,7 +260,7 @@ class Transaction:
                 chosen &= alive(self.connection, block)
                 before, shards = block.shards, block.shards.copy()
                 shards[chosen] = change.target
-                # At once and not after the commit: a later change of this transaction may move or remove one of them.
+                # This is done now and not after the commit, because a later change of this transaction may move or remove one of them.
                 block.shards = shards
                 self._undo.append(lambda block=block, before=before: setattr(block, "shards", before))  # type: ignore[misc]
                 packed = (block.packed_shards(), key)
