@@ -12,7 +12,6 @@ from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Hits, Source
 from ray_pubsub.engines.dense.segment import dense_buffers
 from ray_pubsub.engines.merge_hits import merge_hits
-from ray_pubsub.engines.workspace import workspace
 from ray_pubsub.index.blocks import Blocks
 from ray_pubsub.index.tail import NO_CELLS, TailView, cells_of, tail_values
 from ray_pubsub.kernels.index.hits import RESIDUAL, Visibility, keep_visible
@@ -22,6 +21,7 @@ from ray_pubsub.language.truth import truth
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.single_event import SingleEvent, single_of
 from ray_pubsub.model.values import Kind, Value
+from ray_pubsub.workspace import workspace
 
 __all__ = ["ALIVE", "Slots", "Snapshot"]
 

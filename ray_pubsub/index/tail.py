@@ -14,7 +14,6 @@ from ray_pubsub.engines.build_parts import build_parts
 from ray_pubsub.engines.contract import Hits
 from ray_pubsub.engines.merge_hits import merge_hits
 from ray_pubsub.engines.registry import build_of
-from ray_pubsub.engines.workspace import workspace
 from ray_pubsub.kernels.index.tail import ABSENT, match_tail
 from ray_pubsub.language.pattern_test import pattern_test
 from ray_pubsub.language.truth import Event
@@ -22,6 +21,7 @@ from ray_pubsub.language.value_set import ValueSet
 from ray_pubsub.model.event_batch import EventBatch, Flags
 from ray_pubsub.model.single_event import SingleEvent
 from ray_pubsub.model.values import Kind, Value
+from ray_pubsub.workspace import workspace
 
 __all__ = ["NO_CELLS", "TailView", "cells_of", "tail_values"]
 

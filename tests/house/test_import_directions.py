@@ -15,6 +15,7 @@ LAYERS = [
     "errors",
     "failpoints",
     "settings",
+    "workspace",
     "model",
     "language",
     "columns",

@@ -15,7 +15,6 @@ replaced, and why:
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.event_codes import EventCodes
 from ray_pubsub.kernels.pivot import disjunction_lists
 from ray_pubsub.kernels.pivot.pivot_lists import count_order, fill_directory
+from ray_pubsub.workspace import PerThread
 
 __all__ = ["CnfIndex"]
 
@@ -63,7 +63,7 @@ class CnfIndex:
         self.expected: float = float(pivot[np.isfinite(pivot)].sum())
         """How many subscriptions an event is expected to meet: one that carries attributes as often as `frequency` says."""
         self._place(np.flatnonzero(np.isfinite(pivot)), np.flatnonzero(np.isinf(pivot)), np.asarray(top, np.int64))
-        self._scratch = threading.local()
+        self._scratch: PerThread[tuple[Any, ...]] = PerThread()
 
     def __len__(self) -> int:
         return len(self._disjunctions) - 1
@@ -108,7 +108,7 @@ class CnfIndex:
     def match(self, codes: EventCodes) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Per event the numbers of the subscriptions all of whose disjunctions hold, each once: (offsets, numbers)."""
         events = len(codes.offsets) - 1
-        *scratch, clock = self._buffers()
+        *scratch, clock = self._scratch.get(self._new_scratch)
         lists = (
             self._base, self._directory, self._entries, self._universal, self._disjunctions, self._members, self._tests
         )  # fmt: skip
@@ -145,13 +145,10 @@ class CnfIndex:
         self._directory: NDArray[np.uint32] = np.zeros(4 * spread, np.uint32)
         fill_directory(starts, self._base[:-1], top, self._directory)
 
-    def _buffers(self) -> tuple[Any, ...]:
-        buffers: tuple[Any, ...] | None = getattr(self._scratch, "buffers", None)
-        if buffers is None:
-            seen, candidates = np.full(len(self), -1, np.int64), np.empty(len(self) + 1, np.int32)
-            buffers = (np.zeros(len(self._base) - 1, np.int32), seen, candidates, np.zeros(1, np.int64))
-            self._scratch.buffers = buffers
-        return buffers
+    def _new_scratch(self) -> tuple[Any, ...]:
+        """Makes what the kernel writes to, and the clock by which it knows what it has seen for an event."""
+        seen, candidates = np.full(len(self), -1, np.int64), np.empty(len(self) + 1, np.int32)
+        return np.zeros(len(self._base) - 1, np.int32), seen, candidates, np.zeros(1, np.int64)
 
 
 def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -28,7 +28,6 @@ from ray_pubsub.engines.explain.trace import column_names, timed, values_of
 from ray_pubsub.engines.interval_gaps import IntervalGaps
 from ray_pubsub.engines.segment_stats import VectorCacheStats
 from ray_pubsub.engines.vector_cache.cache import VectorCache
-from ray_pubsub.engines.workspace import workspace
 from ray_pubsub.kernels.dense.bitmaps import buckets_of_codes, build_bitmaps, build_outer, build_rows
 from ray_pubsub.kernels.dense.bounds import list_tests, scatter_bounds
 from ray_pubsub.kernels.dense.check import ClauseBytes
@@ -47,6 +46,7 @@ from ray_pubsub.kernels.dense.clustering import (
 from ray_pubsub.kernels.dense.match import match_dense
 from ray_pubsub.kernels.dense.segment_group import GROUPS
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.workspace import workspace
 
 __all__ = ["DenseSegment", "dense_buffers"]
 

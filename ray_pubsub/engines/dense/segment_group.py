@@ -13,10 +13,10 @@ from ray_pubsub.engines.contract import Hits
 from ray_pubsub.engines.dense.segment import DenseSegment, dense_buffers
 from ray_pubsub.engines.vector_cache import cache
 from ray_pubsub.engines.vector_cache.single_cache import SingleCache
-from ray_pubsub.engines.workspace import workspace
 from ray_pubsub.kernels.dense.segment_group import FIELDS, match_dense_group
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.single_event import SingleEvent
+from ray_pubsub.workspace import workspace
 
 __all__ = ["DenseGroup"]
 

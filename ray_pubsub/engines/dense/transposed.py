@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from ray_pubsub.kernels.dense.transposed_match import CHUNK_WORDS, ROOM, TILE, C
 from ray_pubsub.kernels.dense.transposed_pairs import sort_by_event
 from ray_pubsub.kernels.dense.transposed_rows import GROUP, ROWS, count_quads, list_rows
 from ray_pubsub.kernels.index.hits import place_hits
+from ray_pubsub.workspace import workspace
 
 __all__ = ["MOST_COLUMNS", "TransposedMasks"]
 
@@ -24,6 +24,7 @@ PAIRS = 1 << 20
 MOST_COLUMNS = 63
 """8 * 64 rows * 2 lanes a column fit 16 bits."""
 
+Number = TypeVar("Number", bound=np.generic)
 Matches = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -80,7 +81,7 @@ class TransposedMasks:
         """Whenever the room for pairs is used up, they become a run ordered by event."""
         bits = self._event_bits(events)
         code_event_bits(first, codes.offsets, codes.column, codes.code, self._edges, self._least, bits)
-        scratch, pairs = _work_space(len(self._edges))
+        scratch, pairs = workspace().take("transposed", _new_scratch, len(self._edges))
         runs: list[Matches] = []
         position, groups = np.zeros(3, dtype=np.int64), len(self._rows.outer)
         while position[0] < groups:
@@ -113,29 +114,22 @@ def _joined(runs: list[Matches]) -> Matches:
     return offsets, numbers
 
 
-_of_thread = threading.local()
+def _new_scratch(columns: int) -> tuple[Scratch, NDArray[np.uint64]]:
+    """Makes what the kernel writes to: 10 MB for 63 columns. It serves blocks of up to this number of columns."""
+    scratch = Scratch(
+        selected=_aligned(PIECE // 64, np.uint64),
+        survivors=_aligned(PIECE, np.int32),
+        table=_aligned(2 * columns * ROWS * CHUNK_WORDS, np.uint64),
+        counts=_aligned(ROWS * CHUNK_WORDS, np.uint64),
+        masks=_aligned(TILE * CHUNK_WORDS, np.uint64),
+        filled=_aligned(TILE, np.uint8),
+        candidates=_aligned(ROOM, np.uint32),
+    )
+    return scratch, _aligned(PAIRS + ROOM, np.uint64)
 
 
-def _work_space(columns: int) -> tuple[Scratch, NDArray[np.uint64]]:
-    """Of this thread, for all segments: at most 11 MB."""
-    if getattr(_of_thread, "columns", 0) < columns:
-        _of_thread.columns = columns
-        scratch = Scratch(
-            selected=_aligned(PIECE // 64, np.uint64),
-            survivors=_aligned(PIECE, np.int32),
-            table=_aligned(2 * columns * ROWS * CHUNK_WORDS, np.uint64),
-            counts=_aligned(ROWS * CHUNK_WORDS, np.uint64),
-            masks=_aligned(TILE * CHUNK_WORDS, np.uint64),
-            filled=_aligned(TILE, np.uint8),
-            candidates=_aligned(ROOM, np.uint32),
-        )
-        _of_thread.space = scratch, _aligned(PAIRS + ROOM, np.uint64)
-    space: tuple[Scratch, NDArray[np.uint64]] = _of_thread.space
-    return space
-
-
-def _aligned(count: int, kind: type[np.generic]) -> NDArray[np.generic]:
-    """Uninitialised, on a cache line's boundary."""
+def _aligned(count: int, kind: type[Number]) -> NDArray[Number]:
+    """Makes an array that is not initialised and begins with a cache line."""
     size = count * np.dtype(kind).itemsize
     raw = np.empty(size + 64, dtype=np.uint8)
     start = -raw.ctypes.data % 64

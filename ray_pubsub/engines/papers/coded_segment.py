@@ -7,7 +7,6 @@ integers only; kinds, strings, sets, patterns and absence are all codes by then.
 
 from __future__ import annotations
 
-import threading
 from abc import abstractmethod
 from typing import Any, Self
 
@@ -27,6 +26,7 @@ from ray_pubsub.engines.explain.trace import Traced, column_names, merged, timed
 from ray_pubsub.engines.interval_gaps import IntervalGaps
 from ray_pubsub.kernels.papers.coded_arrays import ClauseTests, EventCells
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.workspace import PerThread
 
 __all__ = ["BLOCK", "CodedSegment", "array_bytes", "events_of", "tests_of"]
 
@@ -45,7 +45,7 @@ class CodedSegment(Segment):
         self._vocabulary = vocabulary
         self.coded, self.owners = CodedClauses.of(clauses, vocabulary)
         self._gaps = IntervalGaps.of(self.coded)
-        self._threads = threading.local()
+        self._threads: PerThread[Any] = PerThread()
         self._build(self.coded)
 
     @classmethod
@@ -104,13 +104,11 @@ class CodedSegment(Segment):
         return column_names(self.coded.space, self._vocabulary, columns)
 
     def _new_scratch(self) -> Any:
-        """Memory for one thread, if `_match` needs any."""
+        """Makes the scratch memory that `_match` needs in one thread."""
 
     def _scratch(self) -> Any:
-        """This thread's scratch memory, made when it is first needed."""
-        if not hasattr(self._threads, "scratch"):
-            self._threads.scratch = self._new_scratch()
-        return self._threads.scratch
+        """Returns this thread's scratch memory, made when it is first needed."""
+        return self._threads.get(self._new_scratch)
 
 
 def events_of(codes: EventCodes) -> EventCells:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from ray_pubsub.engines.contract import Hits
 from ray_pubsub.engines.merge_hits import merge_hits
-from ray_pubsub.engines.workspace import workspace
 from ray_pubsub.kernels.dense.transposed_pairs import sort_by_event
 from ray_pubsub.kernels.pivot.batch_masks import (
     CHUNK,
@@ -23,6 +22,7 @@ from ray_pubsub.kernels.pivot.batch_masks import (
     ranged_columns,
 )
 from ray_pubsub.kernels.pivot.pivot_lists import PivotLists
+from ray_pubsub.workspace import workspace
 
 __all__ = ["BatchMasks"]
 
