@@ -29,6 +29,7 @@ from ray_pubsub.kernels.dense.clustering import (
     quantile_edges,
 )
 from ray_pubsub.model.dict_events import from_dicts
+from ray_pubsub.workspace import Workspace
 from tests.inside_of_index import segmented
 
 Bounds = tuple[NDArray[np.int32], NDArray[np.int32]]
@@ -204,7 +205,8 @@ def test_nothing_matches() -> None:
 
 def test_many_runs_of_few_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transposed, "PAIRS", 1)
-    monkeypatch.setattr(transposed, "_of_thread", type("Fresh", (), {})())
+    fresh = Workspace()
+    monkeypatch.setattr(transposed, "workspace", lambda: fresh)
     random = np.random.default_rng(4)
     bounds = random_bounds(random, 2, 9_000, free=0.8)
     assert assert_same(bounds, random_values(random, bounds, 600)) > 1_000_000
