@@ -1,1 +1,1 @@
-"""Mailboxes: one per subscriber, by priority, with acknowledgement, redelivery, deadlines and dead letters."""
+"""Mailboxes: one per subscriber, ordered by priority, with acknowledgement, redelivery, deadlines and dead letters."""

@@ -1,4 +1,4 @@
-"""Which mailboxes had something arrive, for a follower of all of them: an HTTP process asks once for thousands of idle consumers."""
+"""Tells a follower of all mailboxes where deliveries have arrived: an HTTP process asks once on behalf of thousands of idle consumers."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from dataclasses import dataclass
 __all__ = ["Arrivals", "Arrived"]
 
 MOST_KEPT = 65_536
-"""Mailboxes remembered. A follower that has missed more looks into all of its mailboxes."""
+"""The most mailboxes remembered. A follower that has missed more must look into all of its mailboxes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """Something may wait in these mailboxes. `after` is the argument of the next call."""
+    """The mailboxes in which deliveries may wait. `after` is the argument of the next call."""
 
     after: tuple[str, int]
     subscribers: tuple[str | int, ...] | None
-    """None: it is not known which, because the mailboxes were restarted or the follower is late; all are to be looked into."""
+    """None if it is not known which, because the mailboxes were restarted or the follower is late; the follower must look into all of
+    them."""
 
 
 class Arrivals:
-    """Not safe for threads: `Mailboxes` has the lock. Records nothing until somebody follows."""
+    """The recent arrivals. Not thread-safe: `Mailboxes` holds the lock. Nothing is recorded until somebody follows."""
 
     def __init__(self) -> None:
         self._instance = uuid.uuid4().hex
@@ -46,7 +47,7 @@ class Arrivals:
             event.set()
 
     def since(self, after: tuple[str, int] | None, name: Callable[[Hashable], str | int]) -> Arrived | None:
-        """What has arrived since; None if nothing has."""
+        """Returns the arrivals since `after`, or None if there are none."""
         now = (self._instance, self._serial)
         if not self._followed or after is None or after[0] != self._instance or after[1] < self._forgotten:
             self._followed = True
@@ -64,7 +65,7 @@ class Arrivals:
         return Arrived((self._instance, self._serial), ())
 
     def add(self, event: threading.Event) -> None:
-        """The event is set with every arrival."""
+        """Registers an event that is set with every arrival."""
         self._followers.add(event)
 
     def remove(self, event: threading.Event) -> None:

@@ -1,6 +1,6 @@
-"""Counts of very many mailboxes, a row each in one matrix.
+"""The counts of very many mailboxes, a row each in one matrix.
 
-Objects of their own, however small, would lie scattered among larger ones that were freed since, and keep the memory of those in use.
+Separate objects, however small, would lie scattered among larger ones that were freed since, and would keep the memory of those in use.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FEWEST = 64
 
 
 class CountRows:
-    """Rows of numbers by code. Shrinks when most of it is unused."""
+    """Rows of numbers by code. The matrix shrinks when most of it is unused."""
 
     def __init__(self, width: int) -> None:
         self._rows: NDArray[np.int64] = np.zeros((FEWEST, width), np.int64)
@@ -34,7 +34,7 @@ class CountRows:
         return counts
 
     def first(self) -> int:
-        """The code of a row that has been here for long, if there are any rows. Each call looks at the next one."""
+        """Returns the code of a row that has been here for long. There must be rows. Each call looks at the next one."""
         self._turn = (self._turn + 1) % self._used
         return int(self._code_of[self._turn])
 
@@ -43,7 +43,7 @@ class CountRows:
         return codes
 
     def add(self, code: int, counts: list[int]) -> None:
-        """A code that has no row."""
+        """Adds a row for a code that has none."""
         if self._used == len(self._rows):
             self._resize(2 * self._used)
         if code >= len(self._row_of):
@@ -55,7 +55,7 @@ class CountRows:
         self.sums += counts
 
     def pop(self, code: int) -> list[int]:
-        """The last row takes the place of the one that leaves."""
+        """Removes and returns the row of a code. The last row takes its place."""
         counts, row = self[code], self._row_of[code]
         self._used -= 1
         last = self._code_of[self._used]

@@ -1,4 +1,5 @@
-"""What of a batch was not delivered before, the chunk that becomes of it, and what to remember. Decides, and changes nothing."""
+"""Deduplicates a batch: decides which of its matches were not delivered before, builds their chunk, and decides what to remember. It
+changes nothing."""
 
 from __future__ import annotations
 
@@ -23,15 +24,15 @@ __all__ = ["Known", "chunk_of", "entries_of", "known_of", "undelivered_of"]
 
 
 class Known(NamedTuple):
-    """What the window knows of a batch."""
+    """The window's knowledge of a batch."""
 
     publication: bool
     left: Undelivered | None
-    """Of a known publication: what is to be delivered yet; None if nothing is."""
+    """What is still to be delivered of a known publication; None if everything was delivered."""
     events: list[int]
-    """Rows of events that were published before, or earlier in the batch."""
+    """The rows of events that were published before, or earlier in the batch."""
     events_left: list[tuple[int, frozenset[int]]]
-    """Those among them that some subscribers have not got, with these subscribers."""
+    """The rows of those among them that some subscribers have not received, with these subscribers."""
 
 
 def known_of(batch: DeliveryBatch, window: PublishWindow) -> Known:
@@ -54,8 +55,8 @@ def known_of(batch: DeliveryBatch, window: PublishWindow) -> Known:
 
 
 def undelivered_of(batch: DeliveryBatch, known: Known) -> NDArray[np.int64]:
-    """Positions of the matches to deliver. Of what was published before, these are the matches of subscribers who have not got the event:
-    a full mailbox rejects all matches of an event or none."""
+    """Returns the positions of the matches to deliver. Of what was published before, these are the matches of subscribers who have not
+    received the event: a full mailbox rejects all matches of an event or none."""
     fresh = np.ones(len(batch), bool)
     if known.publication:
         fresh = (
@@ -75,9 +76,11 @@ def undelivered_of(batch: DeliveryBatch, known: Known) -> NDArray[np.int64]:
 def chunk_of(
     batch: DeliveryBatch, positions: NDArray[np.int64], first: int, now: float
 ) -> tuple[Chunk, NDArray[np.int64]]:
-    """The matches at these positions, numbered from `first`, by subscriber and from the highest level down, and the position of each row.
+    """Returns a chunk of the matches at these positions, numbered from `first`, ordered by subscriber and from the highest level down, and
+    the position of each row.
 
-    So the rows of a mailbox are neighbours, and if only some fit they are the most urgent. Events that nobody gets are left out.
+    So the rows of a mailbox are neighbours, and if only some fit they are the most urgent. Events that are delivered to nobody are left
+    out.
     """
     order = positions[np.lexsort((-batch.levels[positions], batch.subscribers[positions]))]
     if len(batch.event_ids) == 1 and len(order):  # np.unique would take longer than everything else here
@@ -103,12 +106,12 @@ def chunk_of(
 
 
 def entries_of(batch: DeliveryBatch, known: Known, rejected: NDArray[np.int64]) -> WindowEntries:
-    """What to remember of a batch when these of its matches were rejected."""
+    """Returns what to remember of a batch when these of its matches were rejected."""
     return WindowEntries(_publication(batch, known, rejected), _events(batch, known, rejected))
 
 
 def _publication(batch: DeliveryBatch, known: Known, rejected: NDArray[np.int64]) -> list[PublicationEntry]:
-    """Nothing if it is known and was delivered to everybody."""
+    """Returns the entry of the publication, or nothing if it is known already and was delivered to everybody."""
     if batch.key is None or (known.publication and known.left is None):
         return []
     if not len(rejected):
@@ -125,7 +128,7 @@ def _publication(batch: DeliveryBatch, known: Known, rejected: NDArray[np.int64]
 
 
 def _events(batch: DeliveryBatch, known: Known, rejected: NDArray[np.int64]) -> EventEntries:
-    """Without those that are known and were delivered to everybody."""
+    """Returns the entries of the events, without those that are known already and were delivered to everybody."""
     if batch.keys is None:
         return []
     left = _subscribers_by_row(batch, rejected) if len(rejected) else {}
@@ -134,7 +137,8 @@ def _events(batch: DeliveryBatch, known: Known, rejected: NDArray[np.int64]) -> 
 
 
 def _subscribers_by_row(batch: DeliveryBatch, rejected: NDArray[np.int64]) -> dict[int, frozenset[int]]:
-    """By event: the subscribers who rejected it. Equal sets are one object: a stalled subscriber rejects every event."""
+    """Returns the subscribers who rejected each event, by row. Equal sets are one object, because a stalled subscriber rejects every
+    event."""
     pairs = np.unique(pairs_of(batch.event_rows[rejected], batch.subscribers[rejected]))
     rows, codes = pairs >> 32, (pairs & 0xFFFFFFFF).tolist()
     starts = np.flatnonzero(np.diff(rows, prepend=-1)).tolist()

@@ -1,4 +1,4 @@
-"""What a consumer gets from its mailbox, and what it gives back."""
+"""The deliveries that a consumer gets from its mailbox, and the receipts and reports that go with them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ray_pubsub.errors import SettingError, shortened
 __all__ = ["AckReport", "DeadLetter", "Delivery", "DeliveryColumns", "Receipt", "StaleReceipt", "receipts_of"]
 
 SHOWN = 300
-"""Characters of one value."""
+"""The most characters shown of one value."""
 
 
 class Receipt(NamedTuple):
-    """Names one handing-out of one delivery. Every poll has a lease of its own, never given twice, so an earlier attempt's receipt
-    says nothing about a later one."""
+    """Identifies one attempt of one delivery. Every poll has a new lease, so a receipt of an earlier attempt is not valid for a later
+    one."""
 
     sequence: int
     lease: int
@@ -30,33 +30,33 @@ class Receipt(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Delivery:
-    """One delivery, handed out. Acknowledge it, or it comes again after `visible_until`."""
+    """A delivery that was handed out. If it is not acknowledged, it comes again after `visible_until`."""
 
     subscriber: str | int
-    """The name, or the code if the mailboxes were never told the name."""
+    """The name, or the code if the mailboxes do not know the name."""
     subscriber_code: int
     sequence: int
-    """Grows with every delivery of these mailboxes and is never given twice, so it is good for telling repetitions."""
+    """Grows with every delivery of these mailboxes and is never used twice, so that it identifies repetitions."""
     subscription_id: str | int
     event_id: Any
     content: bytes | None
-    """msgpack; one object for all deliveries of an event. `event` unpacks it."""
+    """The packed event (msgpack); one object for all deliveries of an event. `event` unpacks it."""
     level: int
     priority: str
-    """The level's name."""
+    """The name of the level."""
     enqueued: float
     due: float
-    """Handed out by then it was on time; infinity if its level has no deadline."""
+    """The latest time at which it is handed out on time; infinity if its level has no deadline."""
     attempt: int
-    """1 for the first time."""
+    """The number of the attempt, 1 for the first."""
     lease: int
     visible_until: float
     data: Any = None
-    """What the subscription carries when it is polled `with_data`; else None."""
+    """The data of the subscription if it was polled `with_data`, otherwise None."""
     tags: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """What a person looks for; the rest are fields."""
+        """Shows what a person looks for; the rest are fields."""
         return _short(self, "subscriber", "subscription_id", "event_id", "priority", "attempt", "event")
 
     @property
@@ -73,13 +73,13 @@ class Delivery:
 
     @property
     def event(self) -> dict[str, Any] | None:
-        """The event as it was published, a new dict each time; None if contents are not kept."""
+        """The event as it was published, a new dict each time; None if contents are not stored."""
         return None if self.content is None else unpack_event(self.content)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeliveryColumns:
-    """The same for all deliveries of one poll, a column each; `len()` of them. Hand it to `ack` as it is."""
+    """All deliveries of one poll, in columns. `len()` is their number. Pass it to `ack` as it is."""
 
     subscriber: str | int
     subscriber_code: int
@@ -120,7 +120,7 @@ class DeliveryColumns:
         )
 
     def to_arrow(self) -> Any:
-        """A pyarrow Table. Ids of both str and int become text: a column of Arrow has one type."""
+        """Returns a pyarrow Table. If ids are both str and int they become text, because an Arrow column has one type."""
         import pyarrow as pa
 
         return pa.table(
@@ -143,8 +143,8 @@ StaleReason = Literal["settled", "redelivered", "dead", "unknown"]
 
 
 class StaleReceipt(NamedTuple):
-    """A receipt that no longer holds, and why: its delivery was acknowledged or dropped before (settled), waits or was handed out
-    again (redelivered), is among the dead letters (dead), or never was in this mailbox (unknown)."""
+    """A receipt that is no longer valid, and the reason: its delivery was acknowledged or dropped before (settled), waits or was handed
+    out again (redelivered), is a dead letter (dead), or never was in this mailbox (unknown)."""
 
     position: int
     receipt: Receipt
@@ -153,7 +153,7 @@ class StaleReceipt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AckReport:
-    """How many of the receipts held; the others, which changed nothing."""
+    """The number of valid receipts, and the stale ones, which changed nothing."""
 
     accepted: int
     stale: Sequence[StaleReceipt] = ()
@@ -161,7 +161,7 @@ class AckReport:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DeadLetter:
-    """A delivery that is no longer tried."""
+    """A delivery that failed for good and is no longer attempted."""
 
     subscriber: str | int
     subscriber_code: int
@@ -192,7 +192,7 @@ def _short(message: Delivery | DeadLetter, *fields: str) -> str:
 
 
 def receipts_of(given: Any) -> list[Receipt]:
-    """From messages, receipts, pairs of numbers, an array of such pairs, or the columns of a poll."""
+    """Converts deliveries, receipts, pairs of numbers, an array of such pairs, or the columns of a poll to receipts."""
     if isinstance(given, DeliveryColumns):
         return [Receipt(sequence, given.lease) for sequence in given.sequence.tolist()]
     if isinstance(given, Delivery | Receipt):

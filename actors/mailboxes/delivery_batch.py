@@ -1,4 +1,4 @@
-"""What the mailboxes get: the matches of a published batch, in columns; and their report."""
+"""The input of the mailboxes, the matches of a published batch in columns; and their report."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ PublishKey = str | int | bytes
 
 @dataclass(slots=True, eq=False)
 class DeliveryBatch:
-    """A row per match: which event of the batch, which subscription, whose it is, how urgent. The other fields have an entry per event.
+    """The matches of a batch. A row per match names the event of the batch, the subscription, the subscriber and the level; the other
+    fields have an entry per event.
 
-    `keys` make a publication known: what came with a key that was delivered before is not delivered again. An event's key may be None.
-    `key` is one for all events of the batch, for a publisher that repeats its batches as they were. All matches of an event come
-    in one batch: what comes later under its key is a repetition. `contents` are dicts, packed events (`event_content`), or None.
+    Keys identify what was published: matches under a key that was delivered before are not delivered again. `keys` has one per event, which
+    may be None. `key` is one for all events of the batch, for a publisher that repeats batches unchanged. All matches of an event must come
+    in one batch: whatever comes later under its key is a repetition. `contents` are dicts, packed events (`event_content`), or None.
     """
 
     event_rows: NDArray[np.integer[Any]]
@@ -36,13 +37,13 @@ class DeliveryBatch:
     keys: Sequence[PublishKey | None] | None = None
     key: PublishKey | None = None
     age: float = 0.0
-    """Seconds since it was published: deadlines and the on-time rate count from then."""
+    """The seconds since publication. Deadlines and the on-time rate count from then."""
 
     def __len__(self) -> int:
         return len(self.event_rows)
 
     def checked(self, levels: int) -> DeliveryBatch:
-        """The same with columns as arrays; raises SettingError."""
+        """Returns the batch with columns as arrays. Raises SettingError."""
         rows = len(self.event_rows)
         batch = DeliveryBatch(
             _whole("event_rows", self.event_rows, np.int64, rows),
@@ -71,20 +72,22 @@ class DeliveryBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeliverReport:
-    """What became of a batch: its matches are delivered, dead, rejected or duplicates; `dropped` left to make room for them."""
+    """The outcome of a batch. Each match was delivered, became a dead letter, was rejected or is a duplicate; `dropped` counts
+    deliveries that made room for them."""
 
     delivered: int
-    """In their mailboxes, on disk if there is one."""
+    """The number of matches that are in their mailboxes, on disk if there is a store."""
     duplicates: int
     dead: int
-    """Found their mailbox full and became dead letters, where overflow is "dead-letter"."""
+    """The number of matches that found their mailbox full and became dead letters, with overflow "dead-letter"."""
     dropped: int
-    """Deliveries that left full mailboxes, of this batch or of earlier ones."""
+    """The number of deliveries, of this batch or of earlier ones, that were dropped from full mailboxes."""
     rejected: NDArray[np.int64]
-    """Positions in the batch of the matches whose mailbox was full. Delivering the same batch again tries these again, and only these."""
+    """The positions in the batch of the matches whose mailbox was full. Delivering the same batch again attempts these again, and only
+    these."""
     rejected_subscribers: tuple[str | int, ...]
     waiting: int
-    """Deliveries in the mailboxes that rejected some."""
+    """The number of deliveries in the mailboxes that rejected some."""
 
     def raise_if_rejected(self, retry_after: float = 1.0) -> None:
         if len(self.rejected):

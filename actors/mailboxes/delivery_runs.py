@@ -1,4 +1,4 @@
-"""The deliveries of a chunk, mailbox by mailbox: rows that are alike and follow one another become one run."""
+"""Splits the deliveries of a chunk by mailbox. Consecutive rows that are alike become one run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ __all__ = ["by_mailbox", "groups_of", "sizes_of"]
 
 
 def groups_of(chunk: Chunk) -> Iterator[tuple[int, int, int, int]]:
-    """Rows of one subscriber that follow one another: its code, the first row, the row after the last, the sum of their sizes."""
+    """Yields the groups of consecutive rows of one subscriber: the code, the first row, the row after the last, and the sum of the
+    sizes."""
     if not len(chunk):
         return iter(())
     subscribers = chunk.subscribers
@@ -25,7 +26,7 @@ def groups_of(chunk: Chunk) -> Iterator[tuple[int, int, int, int]]:
 
 
 def sizes_of(chunk: Chunk) -> array[int] | None:
-    """What each row counts for; None if it is DELIVERY_BYTES for all."""
+    """Returns the accounted size of each row, or None if it is DELIVERY_BYTES for all."""
     if not any(chunk.contents):
         return None
     sizes = array("q")
@@ -34,7 +35,7 @@ def sizes_of(chunk: Chunk) -> array[int] | None:
 
 
 def by_mailbox(chunk: Chunk, live: NDArray[np.bool_] | None = None) -> Iterator[tuple[int, float, list[MailboxRun]]]:
-    """Subscriber, time of publication, runs: of the live rows, in the chunk's order."""
+    """Yields subscriber, time of publication and runs of the live rows, in the chunk's order."""
     if not len(chunk):
         return
     sizes: Sequence[int] | None = sizes_of(chunk)

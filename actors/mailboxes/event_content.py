@@ -1,6 +1,6 @@
-"""An event's content at rest: msgpack, with what msgpack lacks of an event's types as extensions; or the JSON document that it came as.
+"""The stored form of an event's content: msgpack, with extensions for types that msgpack lacks; or the JSON document as it was published.
 
-A packed dictionary begins with a byte of 0x80 or more, a JSON object with a brace.
+The first byte tells which: a packed dictionary begins with a byte of 0x80 or more, a JSON object with a brace.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DATETIME, DATE, DECIMAL = 1, 2, 3
 
 
 def pack_event(event: Mapping[str, Any] | bytes, position: int | None = None) -> bytes:
-    """Bytes are taken as packed already."""
+    """Packs an event. Bytes are returned as they are, because they are packed already. Raises EventError."""
     if isinstance(event, bytes):
         return event
     try:
@@ -34,13 +34,13 @@ def pack_event(event: Mapping[str, Any] | bytes, position: int | None = None) ->
 
 
 def packed_json(document: bytes) -> bytes:
-    """A document that is a valid JSON object, in UTF-8."""
+    """Packs a document, which must be a valid JSON object in UTF-8."""
     return document.removeprefix(codecs.BOM_UTF8).strip()
 
 
 def unpack_event(packed: bytes) -> dict[str, Any]:
-    """Never raises for what `pack_event` or `packed_json` has returned, in this release or an earlier one. Raises EventError for other
-    bytes."""
+    """Unpacks an event. Never raises for bytes that `pack_event` or `packed_json` has returned, in this release or an earlier one.
+    Raises EventError for other bytes."""
     try:
         event = (
             json.loads(packed) if packed[:1] == b"{" else msgpack.unpackb(packed, ext_hook=_value, strict_map_key=False)
@@ -53,11 +53,11 @@ def unpack_event(packed: bytes) -> dict[str, Any]:
 
 
 def _extension(value: Any) -> Any:
-    """What msgpack packs instead of a value that it does not know; None for what means absent."""
-    if type(value).__name__ in ("NaTType", "NAType"):  # of pandas, which need not be installed
+    """Returns what msgpack packs in place of a value that it does not know; None for values that mean absent."""
+    if type(value).__name__ in ("NaTType", "NAType"):  # types of pandas, which need not be installed
         return None
     if isinstance(value, datetime.datetime):
-        if not datetime.MINYEAR <= value.year <= datetime.MAXYEAR:  # a Timestamp of pandas
+        if not datetime.MINYEAR <= value.year <= datetime.MAXYEAR:  # pandas' Timestamp may have such years
             raise TypeError(f"{value} is outside the years 1 to 9999")
         return msgpack.ExtType(DATETIME, value.isoformat().encode())
     if isinstance(value, datetime.date):

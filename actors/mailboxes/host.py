@@ -1,4 +1,5 @@
-"""The mailboxes of a server in an actor's process: the coordinator's own, or one for all coordinators. Consumers call it."""
+"""Hosts the mailboxes of a server in an actor's process, either the only coordinator's or a separate one for several coordinators.
+Consumers call it."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ __all__ = ["FORWARDED", "MOST_POLLS", "MailboxHost"]
 logger = logging.getLogger(__name__)
 
 MOST_POLLS = 48
-"""Polls that may wait here. Each holds a thread; a further one is answered at once, and the client asks again."""
+"""The most polls that may wait. Each holds a thread; a further poll is answered at once, and the client asks again."""
 
 FORWARDED = {
     "ack": "ack",
@@ -53,12 +54,12 @@ FORWARDED = {
     "mailbox_summary": "summary",
     "backup_mailboxes": "backup",
 }
-"""Methods of this actor that are methods of its mailboxes: the name here, and there. They take the same arguments."""
+"""The methods of this actor that forward to its mailboxes: the name here, and there. They take the same arguments."""
 
 
 class MailboxHost:
-    """The store is opened in the background, and again until it succeeds. Until then every call raises what keeps it from opening: the
-    disk is full, the folder is missing."""
+    """Hosts mailboxes. The store is opened in the background, with retries until it succeeds. Until then every call raises the error
+    that prevents it: the disk is full, the folder is missing."""
 
     def __init__(
         self,
@@ -67,8 +68,8 @@ class MailboxHost:
         owner: str = "",
         in_doubt: Callable[[], None] | None = None,
     ) -> None:
-        """`place`: the data folder, or the database, if anything is kept. `owner`: names the server in the lock of its data. `in_doubt`:
-        see `PostgresDatabase`."""
+        """`place` is the data folder or the database, if anything is stored. `owner` names the server in the lock of its data.
+        `in_doubt`: see `PostgresDatabase`."""
         own = settings.mailbox_settings()
         self._opening = Opening(lambda: _open(own, place, owner, in_doubt), "the mailboxes")
         self._waiting = threading.Semaphore(MOST_POLLS)
@@ -78,8 +79,8 @@ class MailboxHost:
         return self._opening.get()[0]
 
     def deliver(self, batch: DeliveryBatch, names: Mapping[int, str]) -> DeliverReport:
-        """`names`: of the batch's subscribers, by the registry's codes. They come with every batch, because these mailboxes may have lost
-        names that were not on disk, and a registry that has lost everything gives out the same codes again."""
+        """Delivers a batch. `names` has the names of its subscribers, by the registry's codes. They come with every batch, because these
+        mailboxes may have lost names that were not on disk, and a registry that has lost everything assigns the same codes again."""
         mailboxes = self.mailboxes
         own = mailboxes.adopt(names)
         if any(given != code for given, code in own.items()):
@@ -91,7 +92,7 @@ class MailboxHost:
     def poll(
         self, subscriber: str, limit: int = 100, wait: float = 0.0, visibility_timeout: float | None = None
     ) -> DeliveryColumns:
-        """As Mailboxes.poll. Does not wait if too many polls wait already."""
+        """Calls Mailboxes.poll. Does not wait if too many polls wait already."""
         waits = wait > 0 and self._waiting.acquire(blocking=False)
         try:
             return self.mailboxes.poll(subscriber, limit, wait if waits else 0.0, visibility_timeout=visibility_timeout)
@@ -100,7 +101,7 @@ class MailboxHost:
                 self._waiting.release()
 
     def arrivals(self, after: tuple[str, int] | None = None, wait: float = 0.0) -> Arrived:
-        """As Mailboxes.arrivals. Does not wait if too many polls wait already."""
+        """Calls Mailboxes.arrivals. Does not wait if too many polls wait already."""
         waits = wait > 0 and self._waiting.acquire(blocking=False)
         try:
             return self.mailboxes.arrivals(after, wait if waits else 0.0)
@@ -109,15 +110,15 @@ class MailboxHost:
                 self._waiting.release()
 
     def mailbox_stats(self, subscriber: str | None = None) -> list[MailboxStats]:
-        """Of one mailbox, or of all."""
+        """Returns the statistics of one mailbox, or of all."""
         return self.mailboxes.stats() if subscriber is None else [self.mailboxes.stats_of(subscriber)]
 
     def mailbox_health(self) -> dict[str, Any]:
-        """Raises what keeps the store from opening."""
+        """Returns the process id and epoch. Raises the error that keeps the store from opening."""
         return {"pid": os.getpid(), "epoch": self.mailboxes.epoch}
 
     def close_mailboxes(self) -> None:
-        """Writes what is not yet on disk. An instance that was fenced has nothing to write."""
+        """Writes what is not yet on disk. A fenced instance has nothing to write."""
         opened = self._opening.close()
         if opened is None:
             return
@@ -146,7 +147,8 @@ for _name, _method in FORWARDED.items():
 def _open(
     settings: MailboxSettings, place: str | PostgresAddress | None, owner: str, in_doubt: Callable[[], None] | None
 ) -> tuple[Mailboxes, DataFolder | None]:
-    """Raises StoreError. The registry has the data folder first, so one without a manifest is not this server's."""
+    """Opens the store and the mailboxes. Raises StoreError. The registry opens the data folder first, so a folder without a manifest is
+    not this server's."""
     with ExitStack() as undo:
         folder, store = None, MailboxStore(None)
         if isinstance(place, str):

@@ -1,4 +1,4 @@
-"""How a batch gets into the mailboxes: what is new and fits is written to disk, and then enters."""
+"""Puts a batch into the mailboxes: what is new and fits is written to disk, and then enters."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from ray_pubsub.failpoints import reach
 __all__ = ["MailboxIntake"]
 
 PORTION = 256
-"""Mailboxes that are filled before the lock is given back once: a batch for very many must not keep polls waiting."""
+"""The number of mailboxes that are filled before the lock is released once, because a batch for very many must not keep polls waiting."""
 
 
 class MailboxIntake:
-    """Takes one batch at a time. So what is recognised as a repetition is on disk already, and the room that was found is still there.
+    """Takes one batch at a time. So a batch that is recognised as a repetition is on disk already, and the room that was found is still
+    there.
 
-    `held` is taken before the lock of the state. It is the only lock held while waiting for the disk, so polls never wait for that.
+    `held` is taken before the lock of the state. It is the only lock held while waiting for the disk, so polls never wait for the disk.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class MailboxIntake:
             with self._lock:
                 now = self._state.now()
             chunk, order = chunk_of(batch, positions, self._next_sequence, now)
-            self._next_sequence += len(chunk)  # rejected ones leave gaps
+            self._next_sequence += len(chunk)  # rejected deliveries leave gaps in the sequence
             with self._lock:
                 refused = self._state.refused(chunk)
             kept, buried, rejected = self._divided(chunk, refused, order)
@@ -80,7 +81,8 @@ class MailboxIntake:
     def _divided(
         self, chunk: Chunk, refused: NDArray[np.int64], order: NDArray[np.int64]
     ) -> tuple[Chunk | None, NDArray[np.int64], NDArray[np.int64]]:
-        """What of the chunk is stored, which of its rows as dead letters, and which positions of the batch are rejected."""
+        """Returns the part of the chunk to store, the rows of it that become dead letters, and the positions of the batch that are
+        rejected."""
         nothing = np.empty(0, np.int64)
         if not len(chunk):
             return None, nothing, nothing
@@ -92,7 +94,7 @@ class MailboxIntake:
         return merged([chunk]), nothing, np.sort(order[refused])
 
     def _enter(self, chunk: Chunk, buried: NDArray[np.int64], now: float) -> int:
-        """Returns how many deliveries left to make room."""
+        """Puts the deliveries into their mailboxes. Returns how many others were dropped to make room."""
         with self._lock:
             arrivals, dropped = self._state.store(chunk, buried, now)
         for start in range(0, len(arrivals), PORTION):
@@ -106,7 +108,8 @@ class MailboxIntake:
     def _not_delivered(
         self, batch: DeliveryBatch, positions: NDArray[np.int64], rejected: NDArray[np.int64]
     ) -> tuple[tuple[str | int, ...], int]:
-        """Counts rejections and repetitions. Returns the names of those whose mailboxes are full, and how much waits there."""
+        """Counts rejections and repetitions. Returns the names of the subscribers whose mailboxes are full, and the number of deliveries
+        that wait there."""
         if not len(rejected) and len(positions) == len(batch):
             return (), 0
         names, waiting = [], 0

@@ -19,7 +19,7 @@ from actors.mailboxes.timers import Timers
 __all__ = ["Dead", "Flight", "Mailbox", "MailboxRun", "Swept"]
 
 COUNTED = 8
-"""Numbers that a mailbox counts beside those of its levels."""
+"""The number of counters of a mailbox, beside those of its levels."""
 
 MailboxRun = tuple[int, Sequence[int], Sequence[int] | int]
 """A level, sequence numbers, and their sizes or the one size of each."""
@@ -51,8 +51,8 @@ class Dead(NamedTuple):
 
 @dataclass(slots=True)
 class Swept:
-    """What a timeout or a nack did to deliveries, to be written to the store: those that failed with their attempts, those that became dead
-    letters, and the dead letters that were dropped for them."""
+    """The effects of a timeout or a nack, to be written to the store: the deliveries that failed with their attempts, those that became
+    dead letters, and the dead letters that were dropped for them."""
 
     failed: dict[int, int]
     died: list[Dead]
@@ -63,16 +63,16 @@ class Swept:
 
 
 class Mailbox:
-    """Not safe for threads: `Mailboxes` has the lock.
+    """The mailbox of one subscriber. Not thread-safe: `Mailboxes` holds the lock.
 
-    A receipt holds until its delivery is handed out again, refused or dead: an acknowledgement that comes after the visibility
-    timeout, but before anybody else was given the delivery, is still good.
+    A receipt is valid until its delivery is handed out again, refused or dead: an acknowledgement that comes after the visibility timeout,
+    but before the delivery was handed out again, still counts.
     """
 
     def __init__(
         self, settings: MailboxSettings, clock: Callable[[], float], counted: Sequence[int] | None = None
     ) -> None:
-        """`counted`: the `counts` of this mailbox when it was last here."""
+        """`counted` has the `counts` that this mailbox had when it was last in memory."""
         self._settings = settings
         self._drops = settings.overflow in ("drop-oldest", "drop-lowest")
         self._queue = PriorityQueue(
@@ -87,9 +87,9 @@ class Mailbox:
         )
         self._limit = settings.delivery_limit or inf
         self._in_flight: dict[int, Flight] = {}
-        self._timed_out: dict[int, Flight] = {}  # wait again, their receipts still good
+        self._timed_out: dict[int, Flight] = {}  # these wait again, but their receipts are still valid
         self._delayed: dict[int, Flight] = {}
-        self._attempts: dict[int, int] = {}  # of those that failed
+        self._attempts: dict[int, int] = {}  # attempts of the deliveries that failed
         self._dead: OrderedDict[int, Dead] = OrderedDict()  # oldest first
         self._timers = Timers()
         own = counted[:COUNTED] if counted else [0] * COUNTED
@@ -99,7 +99,7 @@ class Mailbox:
             self._queue.take_counts(counted[COUNTED:])
 
     def counts(self) -> list[int]:
-        """What an empty mailbox has counted since the start."""
+        """Returns the counts since the start. The mailbox must be empty."""
         own = [self._delivered, self._acked, self._dropped, self._expired, self._redeliveries, self._stale]
         return [*own, self.rejected, self.duplicates, *self._queue.counts()]
 
@@ -113,14 +113,16 @@ class Mailbox:
         return self._queue.has_room(count, size)
 
     def refused(self, counts: Sequence[int], sizes: Sequence[int]) -> Sequence[int]:
-        """Positions of the groups of deliveries that do not fit, each of `counts[i]` deliveries of the size `sizes[i]`."""
+        """Returns the positions of the groups of deliveries that do not fit. Group i has `counts[i]` deliveries of the size `sizes[i]`
+        each."""
         return self._queue.refused(counts, sizes)
 
     def enter(self, runs: Sequence[MailboxRun], enqueued: float | None, admitted: bool = False) -> list[int]:
-        """All enter; returns the deliveries dropped for them. With `admitted` none is: these were here before a restart."""
+        """Puts all these deliveries into the mailbox. Returns the deliveries that were dropped for them. With `admitted` none is
+        dropped, because these were in the mailbox before a restart."""
         for _, sequence, _ in runs:
             self._delivered += len(sequence)
-        # Where nothing is dropped, room was checked before the batch was written: what came back since does not push it out.
+        # If nothing may be dropped, room was checked before the batch was written. What came back since must not push it out.
         admission = self._queue.put_runs(runs, enqueued=enqueued, regardless=admitted or not self._drops)
         if not admission.lost:
             return []
@@ -128,27 +130,27 @@ class Mailbox:
         return [entry.item for entry in admission.lost]
 
     def bury(self, dead: Dead) -> list[int]:
-        """A delivery that never waited becomes a dead letter; returns the dead letters dropped for it."""
+        """Turns a delivery that never waited into a dead letter. Returns the dead letters that were dropped for it."""
         self._delivered += 1
         return self._bury([dead])
 
     def take_over(self, before: Mailbox) -> None:
-        """What the mailbox that this one replaces has counted, and its dead letters. What was in flight is known by the log alone from now
-        on."""
+        """Takes over the counts and dead letters of the mailbox that this one replaces. Deliveries that were in flight are then known by
+        the log only."""
         self._dead, self._attempts = before._dead, before._attempts
         self._delivered, self._acked, self._dropped = before._delivered, before._acked, before._dropped
         self._expired, self._redeliveries, self._stale = before._expired, before._redeliveries, before._stale
         self.rejected, self.duplicates = before.rejected, before.duplicates
 
     def failed_among(self, sequence: Iterable[int]) -> list[int]:
-        """Those of these deliveries that failed before; their attempts are forgotten."""
+        """Returns those of these deliveries that failed before, and forgets their attempts."""
         return [number for number in sequence if self._attempts.pop(number, 0)] if self._attempts else []
 
     def dead_numbers(self) -> list[int]:
         return list(self._dead)
 
     def remember(self, sequence: int, attempts: int) -> None:
-        """How often a delivery had failed before a restart."""
+        """Records how often a delivery had failed before a restart."""
         self._attempts[sequence] = attempts
 
     # What goes out
@@ -174,7 +176,7 @@ class Mailbox:
         return flights, [entry.item for entry in taken.lost]
 
     def sweep(self, now: float) -> Swept:
-        """Deliveries whose timer has ended wait again, or become dead letters."""
+        """Makes deliveries whose timer has ended wait again, or turns them into dead letters."""
         swept = Swept({}, [], [])
         for until, numbers in self._timers.ended(now):
             back: list[Flight] = []
@@ -196,7 +198,8 @@ class Mailbox:
         return self._timers.next_end
 
     def ack(self, receipts: Iterable[Receipt]) -> tuple[list[int], list[int], list[int]]:
-        """Returns the sequence numbers that are settled, those of them that had failed before, and the positions of stale receipts."""
+        """Acknowledges deliveries. Returns the sequence numbers that are settled, those of them that had failed before, and the
+        positions of stale receipts."""
         settled: list[int] = []
         had_failed: list[int] = []
         stale: list[int] = []
@@ -219,7 +222,8 @@ class Mailbox:
         return settled, had_failed, stale
 
     def nack(self, receipts: Iterable[Receipt], delay: float, now: float, reason: str) -> tuple[list[int], Swept]:
-        """Returns the positions of stale receipts. The other deliveries wait again, after the delay, or become dead letters."""
+        """Makes the deliveries wait again after the delay, or turns them into dead letters. Returns the positions of stale receipts, and
+        the effects."""
         swept = Swept({}, [], [])
         flights, stale = self._pulled(receipts)
         back = [flight for flight in flights if self._may_try_again(flight, reason, now, swept)]
@@ -232,13 +236,13 @@ class Mailbox:
         return stale, swept
 
     def release(self, receipts: Iterable[Receipt]) -> list[int]:
-        """These wait as if they had not been handed out. Returns the positions of stale receipts."""
+        """Makes deliveries wait as if they had not been handed out. Returns the positions of stale receipts."""
         flights, stale = self._pulled(receipts)
         self._queue.requeue(flight.delivery for flight in flights)
         return stale
 
     def extend(self, receipts: Iterable[Receipt], until: float) -> list[int]:
-        """These are in flight until then. Returns the positions of stale receipts."""
+        """Keeps deliveries in flight until the given time. Returns the positions of stale receipts."""
         stale: list[int] = []
         extended: list[int] = []
         for position, receipt in enumerate(receipts):
@@ -260,12 +264,12 @@ class Mailbox:
     # Dead letters
 
     def dead_letters(self, limit: int | None) -> list[Dead]:
-        """Oldest first."""
+        """Returns up to `limit` dead letters, oldest first."""
         letters = list(self._dead.values())
         return letters if limit is None else letters[:limit]
 
     def redrive(self, sequence: Iterable[int] | None) -> list[int]:
-        """These dead letters, or all, wait again as if they were new, as far as there is room. Returns which."""
+        """Makes these dead letters, or all, wait again as if they were new, as far as there is room. Returns those that do."""
         chosen = (
             list(self._dead)
             if sequence is None
@@ -290,7 +294,7 @@ class Mailbox:
         return chosen
 
     def everything(self) -> list[int]:
-        """The sequence numbers of everything in this mailbox, before it is removed."""
+        """Takes everything out of this mailbox, before it is removed. Returns the sequence numbers."""
         taken = self._queue.take(len(self._queue))
         waiting = [delivery.item for delivery in taken.deliveries] + [entry.item for entry in taken.lost]
         return [*waiting, *self._in_flight, *self._delayed, *self._dead]
@@ -298,11 +302,11 @@ class Mailbox:
     # Looking in
 
     def __len__(self) -> int:
-        """The number of deliveries that wait, without those that are delayed."""
+        """The number of deliveries that wait, without delayed ones."""
         return len(self._queue)
 
     def stats(self, subscriber: str | int, code: int | None) -> tuple[MailboxStats, list[LevelStats]]:
-        """Of the mailbox, and of each of its levels."""
+        """Returns the statistics of the mailbox and of each of its levels."""
         levels = self._queue.stats()
         waits = [level.oldest_wait for level in levels if level.oldest_wait is not None]
         stats = MailboxStats(

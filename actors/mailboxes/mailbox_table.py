@@ -1,5 +1,6 @@
-"""Mailboxes by subscriber. Of an empty mailbox only its counts are kept, in a row of a matrix: 250 bytes instead of 5,000. Of very many
-empty ones not even those: a mailbox that is needed again is made again, by its next delivery."""
+"""All mailboxes by subscriber. Of an empty mailbox only its counts are kept, in a row of a matrix: 250 bytes, where a mailbox takes
+5,000. Beyond a number of empty mailboxes not even the counts are kept; a mailbox that is needed again is created by its next
+delivery."""
 
 from __future__ import annotations
 
@@ -12,19 +13,21 @@ from actors.mailboxes.mailbox import Mailbox
 __all__ = ["MailboxTable"]
 
 MOST_IDLE = 1000
-"""Empty mailboxes that are kept as they are: one that is emptied and filled all the time is not packed each time."""
+"""The number of empty mailboxes that are kept as they are, so that a mailbox that is emptied and filled all the time is not packed each
+time."""
 MOST_RESTING = 20_000
-"""Empty mailboxes whose own counts are kept. Those of the others are kept as sums, so that subscribers who come and go leave nothing."""
+"""The number of empty mailboxes whose own counts are kept. The others are kept as sums, so that subscribers who come and go leave
+nothing behind."""
 
 
 class MailboxTable:
-    """Not safe for threads: `Mailboxes` has the lock."""
+    """The mailboxes of all subscribers. Not thread-safe: `Mailboxes` holds the lock."""
 
     def __init__(
         self, create: Callable[[int, list[int] | None], Mailbox], forget: Callable[[int], bool], counts: int
     ) -> None:
-        """`create` makes the mailbox of a subscriber, who is given by code, with what was counted before: `counts` numbers. `forget` is
-        called for an empty mailbox that is to be gone, and returns whether it may be."""
+        """`create` makes the mailbox of a subscriber, who is given by code, with its earlier counts, of which there are `counts`.
+        `forget` is called for an empty mailbox that is to be removed, and returns whether it may be."""
         self._create, self._forget = create, forget
         self._active: dict[int, Mailbox] = {}
         self._idle: OrderedDict[int, None] = (
@@ -37,7 +40,7 @@ class MailboxTable:
         return len(self._active) + len(self._resting)
 
     def __iter__(self) -> Iterator[int]:
-        """Codes of subscribers, those with packed mailboxes last."""
+        """Yields the codes of subscribers, those with packed mailboxes last."""
         yield from self._active
         yield from self._resting.codes()
 
@@ -45,7 +48,7 @@ class MailboxTable:
         return code in self._active or code in self._resting
 
     def __getitem__(self, code: int) -> Mailbox:
-        """Made if there is none."""
+        """Returns the mailbox of a subscriber, and creates it if there is none."""
         box = self._active.get(code)
         if box is None:
             counted = self._resting.pop(code) if code in self._resting else None
@@ -57,26 +60,27 @@ class MailboxTable:
         self._active[code] = box
 
     def filled(self, code: int) -> Mailbox | None:
-        """The mailbox, if there may be anything in it."""
+        """Returns the mailbox if it may have anything in it, otherwise None."""
         return self._active.get(code)
 
     def get(self, code: int) -> Mailbox | None:
-        """The mailbox, if there ever was anything in it."""
+        """Returns the mailbox if it ever had anything in it, otherwise None."""
         return self[code] if code in self else None  # noqa: SIM401  # this is `get`
 
     def counts(self, code: int) -> list[int]:
-        """Of a mailbox that is in the table."""
+        """Returns the counts of a mailbox that is in the table."""
         return self._active[code].counts() if code in self._active else self._resting[code]
 
     def active(self) -> list[int]:
         return list(self._active)
 
     def resting_counts(self) -> list[int]:
-        """The sums of all mailboxes that are packed or forgotten."""
+        """Returns the sums of the counts of all mailboxes that are packed or forgotten."""
         return [packed + gone for packed, gone in zip(self._resting.sums.tolist(), self._forgotten, strict=True)]
 
     def emptied(self, code: int) -> None:
-        """To be called when something has left a mailbox. Those that have been empty for longest are packed, if there are many."""
+        """Must be called when deliveries have left a mailbox. Packs the mailboxes that have been empty for longest if there are many
+        empty ones."""
         box = self._active.get(code)
         if box is None or not box.is_empty():
             return

@@ -1,4 +1,4 @@
-"""All mailboxes of a server: the coordinator delivers to them, consumers poll from them."""
+"""All mailboxes of a server. The coordinator delivers to them, and consumers poll from them."""
 
 from __future__ import annotations
 
@@ -32,19 +32,20 @@ from ray_pubsub.failpoints import reach
 __all__ = ["Mailboxes"]
 
 QUEUED_CHANGES = 1000
-"""Changes that need not be on disk at once are written when there are more than this, or with the next one that must be."""
+"""The most changes that may wait for the disk. Changes that need not be on disk at once are written when there are more, or with the
+next change that must be."""
 LONGEST_PAUSE = 3600.0
 LOOKED_AT_ONCE = 64
 
 
 class Mailboxes:
-    """A mailbox is made by its first delivery. A subscriber is given by name or by code; polling an unknown one is no error, and finds
-    nothing until something is delivered to it.
+    """All mailboxes of a server. A mailbox is created by its first delivery. A subscriber is given by name or by code; polling an unknown
+    one is not an error, and finds nothing until something is delivered to it.
 
-    `clock` gives seconds since 1970, which must mean the same after a restart; if it goes back, time stands still. Every method may be
-    called from any thread. With a durable store, what a call has reported holds after a crash: what `deliver` has reported is delivered
-    until it is settled, and what `ack` has reported is never handed out again. What was in flight waits again after a restart, and
-    receipts given before it no longer hold.
+    `clock` returns seconds since 1970, which must mean the same after a restart; if it goes back, time stands still. Every method may be
+    called from any thread. With a durable store, what a call has reported remains true after a crash: deliveries that `deliver` has
+    reported are delivered until they are settled, and those that `ack` has reported are never handed out again. Deliveries in flight wait
+    again after a restart, and receipts from before it are no longer valid.
     """
 
     def __init__(
@@ -71,14 +72,14 @@ class Mailboxes:
         return self._store.epoch
 
     def introduce(self, names: Mapping[int, str]) -> None:
-        """The names of subscribers, by code."""
+        """Records the names of subscribers, by code."""
         with self._lock:
             for name in self._state.introduce(names):
                 self._waiters.notify(name)
 
     def adopt(self, names: Mapping[int, str]) -> dict[int, int]:
         """Maps the registry's codes of these subscribers to the codes that they have here. A mailbox belongs to its subscriber by name:
-        what waits in it never goes to another one who was given the same code since."""
+        its deliveries never go to another subscriber that was given the same code since."""
         with self._lock:
             own, news = self._state.own_codes(names)
             for name in self._state.introduce(news):
@@ -86,15 +87,15 @@ class Mailboxes:
         return own
 
     def deliver(self, batch: DeliveryBatch) -> DeliverReport:
-        """The matches of a batch enter their mailboxes; on return they are on disk, if there is one. What a full mailbox rejects is
-        reported and stops nothing else. Bad columns raise, and nothing was delivered."""
+        """Puts the matches of a batch into their mailboxes; on return they are on disk, if there is a store. Matches that a full mailbox
+        rejects are reported, and the others are delivered. Raises for bad columns, before anything is delivered."""
         return self._intake.deliver(batch)
 
     def poll(
         self, subscriber: str | int, limit: int = 100, wait: float = 0.0, *, visibility_timeout: float | None = None
     ) -> DeliveryColumns:
-        """Up to `limit` deliveries by priority, as soon as there are any; none after `wait` seconds. They are the caller's until the
-        visibility timeout has passed, and are then handed out again unless they were acknowledged."""
+        """Returns up to `limit` deliveries by priority, as soon as there are any, and none after `wait` seconds without any. They belong
+        to the caller until the visibility timeout has passed, and are then handed out again unless they were acknowledged."""
         ends = time.monotonic() + _checked_poll(limit, wait)
         visible = self._visible(visibility_timeout)
         self._write_if_many()
@@ -117,9 +118,9 @@ class Mailboxes:
                     self._waiters.remove(mailbox, woken)
 
     def arrivals(self, after: tuple[str, int] | None = None, wait: float = 0.0) -> Arrived:
-        """The subscribers in whose mailboxes something may wait that was not there at `after` (that of the answer before; None to begin),
-        as soon as there are any; none after `wait` seconds. What comes back by a timer (a visibility timeout, the delay of a nack) is not
-        reported."""
+        """Returns the subscribers whose mailboxes may have something that was not there at `after` (that of the previous answer; None
+        for the first call), as soon as there are any, and none after `wait` seconds. Deliveries that come back by a timer (a
+        visibility timeout, the delay of a nack) are not reported."""
         ends = time.monotonic() + checked_seconds("wait", wait)
         arrivals, woken = self._waiters.arrivals, threading.Event()
         while True:
@@ -137,8 +138,8 @@ class Mailboxes:
                     arrivals.remove(woken)
 
     def ack(self, subscriber: str | int, receipts: Any) -> AckReport:
-        """These deliveries are done with; on return that is on disk, if there is one. Receipts that no longer hold are reported and
-        change nothing. `receipts` are messages, their receipts, an array of (sequence, lease), or the columns of a poll.
+        """Acknowledges deliveries; on return that is on disk, if there is a store. Stale receipts are reported and change nothing.
+        `receipts` are deliveries, their receipts, an array of (sequence, lease), or the columns of a poll.
 
         If this raises, the deliveries are not handed out again by this process, but they may be after a restart.
         """
@@ -158,8 +159,8 @@ class Mailboxes:
         return report
 
     def nack(self, subscriber: str | int, receipts: Any, delay: float = 0.0, reason: str = "refused") -> AckReport:
-        """These failed: they wait again, after `delay` seconds, or become dead letters, with the reason, if this was the last attempt. On
-        return that is on disk, if there is one."""
+        """Reports that deliveries failed. They wait again after `delay` seconds or, if this was the last attempt, become dead letters
+        with the reason. On return that is on disk, if there is a store."""
         given, delay = receipts_of(receipts), _finite("delay", delay)
         with self._lock:
             box, stale = self._state.swept_box(subscriber), _all(given)
@@ -173,7 +174,7 @@ class Mailboxes:
         return report
 
     def release(self, subscriber: str | int, receipts: Any) -> AckReport:
-        """These were not looked at: they wait again, and it was no attempt."""
+        """Returns deliveries that were not looked at. They wait again, and this does not count as an attempt."""
         given = receipts_of(receipts)
         with self._lock:
             box = self._state.swept_box(subscriber)
@@ -182,7 +183,7 @@ class Mailboxes:
             return self._state.report(subscriber, given, stale)
 
     def extend(self, subscriber: str | int, receipts: Any, seconds: float) -> AckReport:
-        """These take longer: they are the caller's for `seconds` from now."""
+        """Extends the visibility timeout of deliveries: they belong to the caller for `seconds` from now."""
         given, longer = receipts_of(receipts), _finite("seconds", seconds)
         with self._lock:
             box = self._state.swept_box(subscriber)
@@ -190,17 +191,17 @@ class Mailboxes:
             return self._state.report(subscriber, given, stale)
 
     def dead_letters(self, subscriber: str | int, limit: int | None = None) -> list[DeadLetter]:
-        """Oldest first; up to `limit` of them."""
+        """Returns up to `limit` dead letters, oldest first."""
         if limit is not None:
             _checked_limit(limit)
         with self._lock:
             return self._state.dead_letters(subscriber, limit)
 
     def redrive(self, subscriber: str | int, sequence: Iterable[int] | None = None) -> int:
-        """These dead letters, or all, are delivered again, with all attempts before them; returns how many there was room for."""
+        """Delivers these dead letters again, or all, with the full number of attempts. Returns how many there was room for."""
         with self._intake.held:
             with self._lock:
-                self.offsets.refuse(subscriber)  # their old numbers are behind where it is read
+                self.offsets.refuse(subscriber)  # their old numbers are before the place that is read next
                 box = self._state.swept_box(subscriber)
                 revived = box.redrive(sequence) if box is not None else []
                 ticket = self._store.queue(self._store.revived(revived))
@@ -209,7 +210,7 @@ class Mailboxes:
         return len(revived)
 
     def purge_dead(self, subscriber: str | int, sequence: Iterable[int] | None = None) -> int:
-        """These dead letters, or all, are gone; returns how many."""
+        """Deletes these dead letters, or all. Returns their number."""
         with self._lock:
             box = self._state.swept_box(subscriber)
             gone = box.purge_dead(sequence) if box is not None else []
@@ -219,7 +220,7 @@ class Mailboxes:
         return len(gone)
 
     def remove(self, subscriber: str | int) -> int:
-        """The mailbox and everything in it is gone, its name too; returns how many deliveries that were."""
+        """Removes a mailbox with everything in it and its name. Returns the number of deliveries in it."""
         with self._intake.held:
             with self._lock:
                 self._store.check()
@@ -230,13 +231,13 @@ class Mailboxes:
         return len(gone)
 
     def stats(self) -> list[MailboxStats]:
-        """Of every mailbox."""
+        """Returns the statistics of every mailbox."""
         with self._lock:
             codes = list(self._state.boxes)
         return [stats for stats, _ in self._each(codes)]
 
     def summary(self, most: int = 10) -> MailboxSummary:
-        """Of all mailboxes together, and of the fullest ones."""
+        """Returns the statistics of all mailboxes together, and of the fullest ones."""
         with self._lock:
             codes, count = self._state.boxes.active(), len(self._state.boxes)
             resting = self._state.resting_stats()
@@ -244,7 +245,8 @@ class Mailboxes:
         return summarise(each, count, level_names(self.settings.levels), most)
 
     def _each(self, codes: Sequence[int]) -> Iterator[tuple[MailboxStats, list[LevelStats]]]:
-        """The lock is given back after every few: with very many mailboxes, deliveries go on meanwhile."""
+        """Yields the statistics of mailboxes. The lock is released after every few, so that with very many mailboxes deliveries go on
+        meanwhile."""
         for start in range(0, len(codes), LOOKED_AT_ONCE):
             with self._lock:
                 portion = codes[start : start + LOOKED_AT_ONCE]
@@ -252,16 +254,16 @@ class Mailboxes:
             yield from found
 
     def stats_of(self, subscriber: str | int) -> MailboxStats:
-        """Of one mailbox; all zeros if it is unknown."""
+        """Returns the statistics of one mailbox; all zeros if it is unknown."""
         with self._lock:
             return self._state.stats(subscriber)[0]
 
     def flush(self) -> None:
-        """On return everything so far is on disk, attempts and dead letters too, which otherwise wait for the next commit."""
+        """Writes everything so far to disk, including attempts and dead letters, which otherwise wait for the next commit."""
         self._store.commit()
 
     def backup(self, folder: str) -> None:
-        """Copies the store into a folder, while deliveries go on. Nothing is copied if nothing is kept."""
+        """Copies the store into a folder while deliveries go on. Copies nothing if nothing is stored."""
         if self._store.path is not None:
             self._store.commit()
             copy_store(str(self._store.path), Path(folder))

@@ -1,4 +1,4 @@
-"""Which publications and events were delivered, so that a repetition is recognised: the latest ones, bounded by number and by bytes."""
+"""The deduplication window: the latest publications and events that were delivered, bounded by number and by bytes."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ __all__ = [
 ]
 
 ENTRY_BYTES = 160
-"""What an entry takes beside its key: measured, and the same for all."""
+"""The bytes that an entry takes beside its key; measured, and the same for all."""
 
 Value = TypeVar("Value")
 EventEntries = list[tuple[Any, frozenset[int] | None]]
-"""Keys of events, each with the subscribers whose full mailboxes rejected the event; None if there are none."""
+"""The keys of events, each with the subscribers whose full mailboxes rejected the event; None if there are none."""
 
 
 class Undelivered(NamedTuple):
-    """What of a publication was rejected. A full mailbox rejects nearly everything, so mostly this is one number for each mailbox."""
+    """The rejected part of a publication. A full mailbox rejects nearly everything, so this is mostly one number for each mailbox."""
 
     subscribers: NDArray[np.int32]
-    """Those who got nothing of the publication."""
+    """The subscribers who received nothing of the publication."""
     pairs: NDArray[np.int64]
-    """For the others, the events they did not get: `pairs_of` an event's row and a subscriber. Sorted."""
+    """For the other subscribers, the events that they did not receive, as sorted `pairs_of` an event's row and a subscriber."""
 
     @property
     def nbytes(self) -> int:
         return self.subscribers.nbytes + self.pairs.nbytes
 
     def has(self, rows: NDArray[Any], subscribers: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which of some matches are to be delivered yet."""
+        """Returns a mask of the matches that are still to be delivered."""
         return np.isin(subscribers, self.subscribers) | np.isin(pairs_of(rows, subscribers), self.pairs)
 
 
@@ -71,13 +71,13 @@ class WindowEntries(NamedTuple):
 
 
 def pairs_of(rows: NDArray[Any], subscribers: NDArray[Any]) -> NDArray[np.int64]:
-    """Row and subscriber as one number."""
+    """Packs row and subscriber into one number."""
     pairs: NDArray[np.int64] = (rows.astype(np.int64) << 32) | subscribers
     return pairs
 
 
 def pack_events(entries: EventEntries) -> bytes:
-    """Equal sets of subscribers are written once."""
+    """Packs entries. Equal sets of subscribers are written once."""
     left: dict[frozenset[int], list[int]] = {}
     for place, (_, subscribers) in enumerate(entries):
         if subscribers:
@@ -88,8 +88,8 @@ def pack_events(entries: EventEntries) -> bytes:
 
 
 def unpack_events(packed: bytes) -> WindowEntries:
-    """In rows of release 0.1, publications are among the events, and rejections are by subscription. There, keys with rejections are
-    forgotten: a repetition is delivered to everybody, which is better than to nobody."""
+    """Unpacks entries. In rows of release 0.1, publications are among the events, and rejections are by subscription. Keys with
+    rejections in such rows are forgotten: a repetition is then delivered to everybody, which is better than to nobody."""
     content = msgpack.unpackb(packed)
     if isinstance(content, list):
         whole = [key for key, rejected in content if rejected is None]
@@ -104,12 +104,13 @@ def unpack_events(packed: bytes) -> WindowEntries:
 
 
 class KeyWindow(Generic[Value]):
-    """Keys by age, each with a value. Beyond `most` keys or `most_bytes` the oldest are forgotten, and a repetition is delivered."""
+    """Keys by age, each with a value. Beyond `most` keys or `most_bytes` the oldest are forgotten, and a repetition of them is
+    delivered."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self._most, self._most_bytes = most, most_bytes
         self.bytes = 0
-        # Not a dict: to find the first entry of a dict takes the time of all that were deleted before it.
+        # A dict would not do: finding its first entry takes time proportional to the entries that were deleted before it.
         self._entries: OrderedDict[Any, Value] = OrderedDict()
 
     def __len__(self) -> int:
@@ -138,7 +139,7 @@ class KeyWindow(Generic[Value]):
 
 
 class PublishWindow:
-    """Publications and events are remembered apart: however many publications there are, the promised number of events is remembered."""
+    """Publications and events, remembered separately: however many publications there are, the promised number of events is remembered."""
 
     def __init__(self, most: int, most_bytes: int) -> None:
         self.publications: KeyWindow[Undelivered | None] = KeyWindow(most, most_bytes)

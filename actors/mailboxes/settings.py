@@ -1,4 +1,4 @@
-"""How mailboxes behave; the same for all mailboxes of a process."""
+"""The settings of mailboxes, the same for all mailboxes of a process."""
 
 from __future__ import annotations
 
@@ -14,39 +14,40 @@ from ray_pubsub.errors import SettingError
 __all__ = ["MailboxOverflow", "MailboxSettings"]
 
 MailboxOverflow = Literal["reject", "drop-oldest", "drop-lowest", "dead-letter"]
-"""reject: what does not fit is reported to the publisher. drop-oldest, drop-lowest: what waits is dropped (`queue.overflow`).
-dead-letter: what does not fit becomes a dead letter."""
+"""What happens to deliveries that do not fit. reject: they are reported to the publisher. drop-oldest, drop-lowest: waiting deliveries
+are dropped (`queue.overflow`). dead-letter: they become dead letters."""
 
 
 @dataclass(frozen=True, slots=True)
 class MailboxSettings:
     levels: Sequence[str] = ("normal",)
-    """Lowest first."""
+    """The names of the levels, lowest first."""
     deadlines: PerLevel[float] | None = None
-    """Seconds from publication, by level; none if not given."""
+    """Seconds from publication, by level; without this setting there are no deadlines."""
     longest_wait: float | None = None
-    """Seconds after which a delivery goes before all that have not waited that long, whatever their levels (`queue.policy.Strict`)."""
+    """The seconds after which a delivery goes before all that have not waited that long, whatever their levels (`queue.policy.Strict`)."""
     weights: PerLevel[int] | None = None
-    """How many deliveries of each level leave in a round (`queue.policy.Weighted`). Without either, higher levels always go first."""
+    """The number of deliveries of each level that leave in a round (`queue.policy.Weighted`). Without weights and `longest_wait`, higher
+    levels always go first."""
     expired: Literal["deliver-late", "drop"] = "deliver-late"
     capacity: int | None = 100_000
-    """Deliveries that wait in one mailbox. What is in flight is bounded apart, and may come back to a full mailbox."""
+    """The most deliveries that wait in one mailbox. Deliveries in flight are bounded separately, and may come back to a full mailbox."""
     capacity_bytes: int | None = 256 * 2**20
-    """Bytes that wait in one mailbox, an event's content counted for every delivery of it."""
+    """The most bytes that wait in one mailbox. An event's content counts for every delivery of it."""
     overflow: MailboxOverflow = "reject"
     in_flight_limit: int = 20_000
-    """Deliveries of one mailbox that were polled and not settled, or are delayed; beyond, poll gives nothing."""
+    """The most deliveries of one mailbox that are polled and not settled, or delayed. Beyond it, poll returns nothing."""
     visibility_timeout: float = 30.0
-    """Seconds after which what was polled and not settled is handed out again."""
+    """The seconds after which deliveries that were polled and not settled are handed out again."""
     delivery_limit: int | None = 16
-    """Attempts; what fails the last becomes a dead letter. None for no limit."""
+    """The number of attempts. A delivery that fails the last one becomes a dead letter. None means no limit."""
     dead_capacity: int = 10_000
-    """Dead letters kept in one mailbox; beyond, the oldest is dropped."""
+    """The most dead letters in one mailbox. Beyond it, the oldest is dropped."""
     window: int = 200_000
-    """Events that are remembered by their ids, of all mailboxes together, and publications by their idempotency keys, as many of each: a
-    repetition of these is recognised."""
+    """The number of events, of all mailboxes together, whose ids are remembered to recognise repetitions, and likewise the number of
+    publications whose idempotency keys are."""
     window_bytes: int = 64 * 2**20
-    """Bytes that each of these two may take; beyond, the oldest are forgotten, even if they are fewer than `window`."""
+    """The most bytes that each of these two may take. Beyond it, the oldest are forgotten, even if they are fewer than `window`."""
 
     def __post_init__(self) -> None:
         per_level("deadlines", self.deadlines, level_names(self.levels), inf, seconds)

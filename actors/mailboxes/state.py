@@ -1,4 +1,4 @@
-"""The state of all mailboxes, and the changes of it that the store writes. Not safe for threads: `Mailboxes` has the lock."""
+"""The state of all mailboxes, and the changes of it that the store writes. Not thread-safe: `Mailboxes` holds the lock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ray_pubsub.failpoints import reach
 __all__ = ["Arrival", "MailboxState"]
 
 Arrival = tuple[int, float, list[MailboxRun]]
-"""What enters one mailbox: its code, the time of publication, the deliveries."""
+"""The deliveries that enter one mailbox: its code, the time of publication, and the runs."""
 
 
 class MailboxState:
@@ -40,8 +40,8 @@ class MailboxState:
         self._latest = -inf
         self.log = DeliveryLog()
         self.by_offset: set[str] = set()
-        """Subscribers whose mailboxes are read by offset (`offset_reading`)."""
-        self._next_lease = (store.epoch << 40) + 1  # leases of two epochs never meet
+        """The subscribers whose mailboxes are read by offset (`offset_reading`)."""
+        self._next_lease = (store.epoch << 40) + 1  # leases of two epochs are never equal
 
     def now(self) -> float:
         self._latest = max(self._latest, float(self._clock()))
@@ -50,7 +50,7 @@ class MailboxState:
     # Names
 
     def introduce(self, names: Mapping[int, str]) -> list[str]:
-        """Returns the names that are new."""
+        """Records names of subscribers. Returns those that are new."""
         news = {int(code): name for code, name in names.items() if self.names.get(code) != name}
         self.names.update(news)
         self.codes.update((name, code) for code, name in news.items())
@@ -59,7 +59,7 @@ class MailboxState:
         return list(news.values())
 
     def own_codes(self, names: Mapping[int, str]) -> tuple[dict[int, int], dict[int, str]]:
-        """The codes that these subscribers have here, by those given; and the names that are new, with their codes."""
+        """Returns the codes that these subscribers have here, by the given codes; and the names that are new, with their codes."""
         own: dict[int, int] = {}
         news: dict[int, str] = {}
         for given, name in names.items():
@@ -73,7 +73,7 @@ class MailboxState:
         return own, news
 
     def key(self, subscriber: str | int) -> str | int:
-        """The code; as long as it is not known, the name."""
+        """Returns the code of a subscriber, or the name as long as no code is known."""
         if type(subscriber) is str:
             return self.codes.get(subscriber, subscriber)
         if type(subscriber) is not int:
@@ -84,7 +84,7 @@ class MailboxState:
         return self.names.get(code, code)
 
     def named(self, key: Hashable) -> str | int:
-        """The name of the mailbox with this key (`key`), if it is known."""
+        """Returns the name of the mailbox with this key (`key`), if it is known."""
         return self.names.get(key, key) if type(key) is int else str(key)
 
     def _new_box(self, code: int, counted: Sequence[int] | None) -> Mailbox:
@@ -92,7 +92,8 @@ class MailboxState:
         return kind(self._settings, self.now, counted)
 
     def _forget(self, code: int) -> bool:
-        """The name of an empty mailbox. It comes with the next batch that has a delivery for it. What is read by offset keeps its place."""
+        """Forgets the name of an empty mailbox. The name comes again with the next batch that has a delivery for it. A mailbox that is
+        read by offset keeps its place."""
         name = self.names.get(code)
         if name in self.by_offset:
             return False
@@ -104,8 +105,8 @@ class MailboxState:
         return True
 
     def swept_box(self, subscriber: str | int, empty: bool = True) -> Mailbox | None:
-        """With everything in it that is due to come back; None if nothing was ever delivered there, or, without `empty`, perhaps also if
-        it is empty."""
+        """Returns the mailbox, after everything that is due has come back to it. Returns None if nothing was ever delivered there or,
+        with `empty=False`, perhaps also if it is empty."""
         self._store.check()
         code = self.key(subscriber)
         if not isinstance(code, int):
@@ -116,7 +117,7 @@ class MailboxState:
         return box
 
     def until_next_sweep(self, subscriber: str | int) -> float:
-        """Seconds until something may come back to this mailbox by itself."""
+        """Returns the seconds until something may come back to this mailbox by a timer."""
         code = self.key(subscriber)
         box = self.boxes.filled(code) if isinstance(code, int) else None
         return inf if box is None else max(box.next_sweep - self.now(), 0.0)
@@ -124,8 +125,8 @@ class MailboxState:
     # What comes in
 
     def refused(self, chunk: Chunk) -> NDArray[np.int64]:
-        """Rows that their mailboxes have no room for. The rows that deliver one event to one subscriber fit together or not at all, so that
-        what a full mailbox has rejected is known by event and subscriber."""
+        """Returns the rows that their mailboxes have no room for. The rows that deliver one event to one subscriber fit together or not
+        at all, so that what a full mailbox has rejected is known by event and subscriber."""
         rows: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
         full = [group for group in groups_of(chunk) if not self.boxes[group[0]].has_room(group[2] - group[1], group[3])]
         sizes = chunk.sizes() if full else None
@@ -144,8 +145,8 @@ class MailboxState:
         return np.concatenate(rows)
 
     def store(self, chunk: Chunk, buried: NDArray[np.int64], now: float) -> tuple[list[Arrival], int]:
-        """The chunk's rows are deliveries from now on, the buried ones dead letters. Returns the others, which are to enter their
-        mailboxes, and how many dead letters were dropped to make room."""
+        """Adds the chunk's rows to the log; the buried ones become dead letters. Returns the others, which must enter their mailboxes,
+        and the number of dead letters that were dropped to make room."""
         self.log.append(chunk)
         if not len(buried):
             return list(by_mailbox(chunk)), 0
@@ -158,7 +159,7 @@ class MailboxState:
         return arrivals, len(gone)
 
     def enter(self, arrivals: Iterable[Arrival]) -> int:
-        """Returns how many deliveries left to make room."""
+        """Puts deliveries into their mailboxes. Returns how many others were dropped to make room."""
         gone: list[int] = []
         for code, enqueued, runs in arrivals:
             gone += self.boxes[code].enter(runs, enqueued)
@@ -166,7 +167,7 @@ class MailboxState:
         return len(gone)
 
     def restore(self, stored: Stored) -> None:
-        """Fills the mailboxes with what a store holds; what was in flight waits."""
+        """Fills the mailboxes from a store. Deliveries that were in flight wait again."""
         self.by_offset = set(stored.by_offset)
         self.names = dict(stored.names)
         self.codes = {name: code for code, name in self.names.items()}
@@ -250,7 +251,7 @@ class MailboxState:
         )
 
     def settle(self, sequence: Sequence[int], had_failed: Iterable[int], were_dead: Iterable[int] = ()) -> int:
-        """These deliveries are settled for good. Returns a ticket to commit by."""
+        """Settles deliveries for good. Returns a ticket to commit by."""
         change = self._store.settled(self.log.settle(sequence), had_failed, were_dead) if len(sequence) else []
         ticket = self._store.queue(change)
         merges = self.log.tidy()
@@ -260,13 +261,13 @@ class MailboxState:
         return ticket
 
     def emptied(self, subscriber: str | int) -> None:
-        """To be called when something has left a mailbox for good."""
+        """Must be called when deliveries have left a mailbox for good."""
         code = self.key(subscriber)
         if isinstance(code, int):
             self.boxes.emptied(code)
 
     def keep(self, swept: Swept) -> None:
-        """Queues what failed or died for the next commit."""
+        """Queues the failures and deaths for the next commit."""
         if swept.failed:
             self._store.queue(self._store.failed(swept.failed))
         if swept.died:
@@ -276,7 +277,7 @@ class MailboxState:
             self.settle(swept.gone, swept.gone, were_dead=swept.gone)
 
     def report(self, subscriber: str | int, given: list[Receipt], stale: Iterable[int]) -> AckReport:
-        """What became of the receipts given, those at some positions being stale."""
+        """Returns the report for these receipts, those at the `stale` positions with the reason."""
         code = self.key(subscriber)
         box = self.boxes.filled(code) if isinstance(code, int) else None
         found = []
@@ -290,7 +291,7 @@ class MailboxState:
         return AckReport(len(given) - len(found), tuple(found))
 
     def remove(self, code: int) -> list[int]:
-        """The mailbox and the name are gone; returns what was in it."""
+        """Removes the mailbox and its name. Returns the deliveries that were in it."""
         box = self.boxes.remove(code)
         name = self.names.pop(code, None)
         if name is not None and self.codes.get(name) == code:
@@ -332,7 +333,7 @@ class MailboxState:
         ]
 
     def stats(self, subscriber: str | int) -> tuple[MailboxStats, list[LevelStats]]:
-        """Of a mailbox and of its levels."""
+        """Returns the statistics of a mailbox and of its levels."""
         box, code = self.swept_box(subscriber, empty=False), self.key(subscriber)
         known = code if isinstance(code, int) else None
         name = subscriber if known is None else self.name(known)
@@ -342,5 +343,5 @@ class MailboxState:
         return box.stats(name, known)
 
     def resting_stats(self) -> tuple[MailboxStats, list[LevelStats]]:
-        """The sums of those mailboxes that are empty and packed."""
+        """Returns the sums over the mailboxes that are empty and packed."""
         return Mailbox(self._settings, self.now, self.boxes.resting_counts()).stats("", None)

@@ -1,4 +1,4 @@
-"""One mailbox at one instant, in numbers."""
+"""The statistics of one mailbox at one instant."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ __all__ = ["MailboxStats"]
 
 @dataclass(frozen=True, slots=True)
 class MailboxStats:
-    """Always: delivered = acked + waiting + in_flight + dead + dropped + expired, all since the start; what a restart found counts as
-    delivered."""
+    """The statistics of a mailbox since the start. Always delivered = acked + waiting + in_flight + dead + dropped + expired; deliveries
+    that a restart found count as delivered."""
 
     subscriber: str | int
     subscriber_code: int | None
     delivered: int
     acked: int
     waiting: int
-    """Those delayed by a nack among them."""
+    """The deliveries that wait, including those delayed by a nack."""
     delayed: int
     waiting_bytes: int
     in_flight: int
     dead: int
     dropped: int
-    """To make room, among the waiting or among the dead letters, or by a purge."""
+    """The deliveries dropped to make room among the waiting or the dead letters, or by a purge."""
     expired: int
     rejected: int
-    """Never entered: the mailbox was full."""
+    """The deliveries that never entered because the mailbox was full."""
     redeliveries: int
     duplicates: int
     stale: int
-    """Receipts that no longer held."""
+    """The number of stale receipts."""
     oldest_wait: float | None
     on_time: dict[str, float | None]
-    """The event delivery on-time rate of each level (`delivery.on_time`), an attempt that failed not counted."""
+    """The event delivery on-time rate of each level (`queue.on_time`). A failed attempt does not count."""

@@ -1,4 +1,4 @@
-"""All mailboxes of a server together, in numbers."""
+"""The statistics of all mailboxes of a server together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUMMED = (
 
 @dataclass(frozen=True, slots=True)
 class LevelSum:
-    """One level of priority in all mailboxes."""
+    """One priority level in all mailboxes."""
 
     level: str
     on_time: int
@@ -39,7 +39,7 @@ class LevelSum:
 
 @dataclass(frozen=True, slots=True)
 class MailboxSummary:
-    """The sums of what MailboxStats has."""
+    """The sums of MailboxStats over all mailboxes."""
 
     mailboxes: int
     delivered: int
@@ -56,14 +56,14 @@ class MailboxSummary:
     duplicates: int
     stale: int
     oldest_wait: float | None
-    """Seconds for which a delivery has been waiting that nobody has polled."""
+    """The seconds for which the oldest delivery that nobody has polled has been waiting."""
     levels: tuple[LevelSum, ...]
     fullest: tuple[MailboxStats, ...]
-    """The mailboxes in which most is waiting."""
+    """The mailboxes with the most waiting deliveries."""
 
     @property
     def on_time(self) -> dict[str, float | None]:
-        """EDOR by level."""
+        """The event delivery on-time rate (EDOR) of each level."""
         return {level.level: level.edor for level in self.levels}
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,7 +73,8 @@ class MailboxSummary:
 def summarise(
     each: Iterable[tuple[MailboxStats, list[LevelStats]]], count: int, levels: Iterable[str], most: int
 ) -> MailboxSummary:
-    """`count`: how many mailboxes there are; `each` may have the sums of several as one. `most`: how many of the fullest are listed."""
+    """Sums statistics. `count` is the number of mailboxes; `each` may have the sums of several as one. `most` is the number of the
+    fullest mailboxes that are listed."""
     sums = dict.fromkeys(SUMMED, 0)
     by_level = {level: [0] * 6 for level in levels}
     boxes: list[MailboxStats] = []

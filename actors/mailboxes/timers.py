@@ -13,8 +13,9 @@ IDLE = 4096
 
 
 class Timers:
-    """A heap of ends, each with the numbers of what was given it at once. What is settled leaves its number behind, which costs nothing
-    at the time; but at a high rate such numbers would be most of what a mailbox holds, so they are thrown out now and then."""
+    """A heap of end times, each with the numbers of the deliveries that got it together. A delivery that is settled leaves its number
+    behind, which costs nothing at the time; but at a high rate such idle numbers would be most of what a mailbox holds, so they are
+    removed now and then."""
 
     __slots__ = ("_heap", "_numbers", "_rank")
 
@@ -24,7 +25,7 @@ class Timers:
         self._numbers = 0
 
     def __len__(self) -> int:
-        """Numbers held, idle ones too."""
+        """The number of numbers held, including idle ones."""
         return self._numbers
 
     @property
@@ -37,14 +38,14 @@ class Timers:
             self._numbers += len(numbers)
 
     def ended(self, now: float) -> Iterator[tuple[float, list[int]]]:
-        """Those that end by now, the earliest first; they are no longer set."""
+        """Removes and yields the timers that have ended, the earliest first."""
         while self._heap and self._heap[0][0] <= now:
             end, _, numbers = heappop(self._heap)
             self._numbers -= len(numbers)
             yield end, numbers
 
     def has_idle(self, needed: int) -> bool:
-        """Whether most numbers are idle, when only `needed` of them are not."""
+        """Returns whether most numbers are idle, given that only `needed` of them are not."""
         return self._numbers > IDLE + 4 * needed
 
     def keep(self, is_needed: Callable[[int, float], bool]) -> None:

@@ -11,19 +11,19 @@ __all__ = ["Waiters"]
 
 
 class Waiters:
-    """Not safe for threads: `Mailboxes` has the lock."""
+    """The polls that wait. Not thread-safe: `Mailboxes` holds the lock."""
 
     def __init__(self) -> None:
         self._events: dict[Hashable, set[threading.Event]] = {}
         self.arrivals = Arrivals()
-        """For one who follows all mailboxes."""
+        """For a follower of all mailboxes."""
 
     def __len__(self) -> int:
-        """Mailboxes that are waited for."""
+        """The number of mailboxes that are waited for."""
         return len(self._events)
 
     def add(self, mailbox: Hashable, event: threading.Event) -> None:
-        """The event is set whenever something may have arrived."""
+        """Registers an event that is set whenever something may have arrived."""
         self._events.setdefault(mailbox, set()).add(event)
 
     def remove(self, mailbox: Hashable, event: threading.Event) -> None:

@@ -1,5 +1,5 @@
-"""The last batch of each stream that was delivered as a whole, by the stream's name. So a batch that is repeated long after is recognised,
-even if the keys of its events are forgotten."""
+"""The last batch of each stream that was delivered completely, by the stream's name. A batch that is repeated much later is recognised
+by it, even if the keys of its events are forgotten."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["BatchMarks"]
 
 
 class BatchMarks:
-    """Batches of a stream are numbered and come in order. Every method may be called from any thread."""
+    """The marks of all streams. The batches of a stream are numbered and come in order. Every method may be called from any thread."""
 
     def __init__(self, store: MailboxStore, stored: Stored) -> None:
         self._store = store
@@ -19,12 +19,12 @@ class BatchMarks:
         self._lock = threading.Lock()
 
     def last(self, stream: str) -> int | None:
-        """None if none was."""
+        """Returns the last batch of a stream that was delivered completely, or None if there is none."""
         self._store.check()
         return self._last.get(stream)
 
     def set(self, stream: str, batch: int) -> None:
-        """On return it is on disk, if there is one. A mark never goes back."""
+        """Marks a batch as delivered; on return that is on disk, if there is a store. A mark never goes back."""
         with self._lock:
             if batch > self._last.get(stream, -1):
                 self._store.write(self._store.committed(stream, batch))

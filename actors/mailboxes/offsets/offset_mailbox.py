@@ -16,7 +16,7 @@ __all__ = ["OffsetMailbox"]
 
 
 class OffsetMailbox(Mailbox):
-    """Counts the deliveries that wait and their bytes; the delivery log has the deliveries. None is handed out, so none fails."""
+    """Counts the waiting deliveries and their bytes; the delivery log has the deliveries. None is handed out, so none fails."""
 
     def __init__(
         self, settings: MailboxSettings, clock: Callable[[], float], counted: Sequence[int] | None = None
@@ -39,12 +39,12 @@ class OffsetMailbox(Mailbox):
         return []
 
     def hold(self, count: int, size: int) -> None:
-        """`count` more deliveries wait, together of this size."""
+        """Adds `count` waiting deliveries with this total size."""
         self._count += count
         self._bytes += size
 
     def let_go(self, count: int, size: int) -> None:
-        """`count` deliveries are acknowledged, together of this size."""
+        """Acknowledges `count` deliveries with this total size."""
         self._count -= count
         self._bytes -= size
         self._acked += count

@@ -1,4 +1,4 @@
-"""Reading deliveries by sequence number: for a Spark stream, which keeps its own offset and reads a range again after a failure."""
+"""Reads deliveries by sequence number: for a Spark stream, which keeps its own offset and reads a range again after a failure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Place(NamedTuple):
     """A place among the deliveries of these mailboxes: everything up to a sequence number."""
 
     store: str
-    """Which mailboxes: those that kept nothing count from 1 again after a restart."""
+    """Identifies the mailboxes, because mailboxes without a store count from 1 again after a restart."""
     sequence: int
 
 
 class OffsetReading:
-    """A range that was planned reads the same until it is acknowledged: nothing of such a mailbox is handed out by poll, expires or is
-    dropped to make room. Every method may be called from any thread."""
+    """Offset reading of mailboxes. A planned range reads the same until it is acknowledged: nothing of such a mailbox is handed out by
+    poll, expires or is dropped to make room. Every method may be called from any thread."""
 
     def __init__(
         self, store: MailboxStore, settings: MailboxSettings, state: MailboxState, lock: threading.Lock
@@ -37,7 +37,7 @@ class OffsetReading:
         self._rows = OffsetRows(store, settings, state)
 
     def first(self) -> Place:
-        """The place before everything."""
+        """Returns the place before everything."""
         return Place(self._store.identity, 0)
 
     def begin(self, subscriber: str) -> Place:
@@ -59,7 +59,7 @@ class OffsetReading:
         return Place(self._store.identity, sequence)
 
     def end(self, subscriber: str) -> int:
-        """The mailbox is polled again; returns how many deliveries wait in it."""
+        """Switches a mailbox back to polling. Returns the number of deliveries that wait in it."""
         with self._lock:
             self._store.check()
             waiting = self._rows.end(subscriber)
@@ -67,8 +67,8 @@ class OffsetReading:
         return waiting
 
     def bounds(self, subscriber: str, after: Place, up_to: int | None, rows: int) -> list[int]:
-        """Splits everything after a place into ranges of `rows` deliveries, the last one up to `up_to` or the newest. Returns the ends of
-        the ranges; none if there is nothing."""
+        """Splits everything after a place into ranges of `rows` deliveries, the last one up to `up_to` or the newest. Returns the ends
+        of the ranges, an empty list if there is nothing."""
         self._check(after)
         with self._lock:
             last = self._rows.newest if up_to is None else up_to
@@ -79,14 +79,14 @@ class OffsetReading:
         return [*sequence[rows - 1 : len(sequence) - 1 : rows].tolist(), last]
 
     def read(self, subscriber: str, after: Place, up_to: int) -> DeliveryColumns:
-        """Everything after a place up to a sequence number, in that order."""
+        """Returns everything after a place up to a sequence number, in that order."""
         self._check(after)
         with self._lock:
             return self._rows.columns(subscriber, after.sequence, up_to)
 
     def ack_through(self, subscriber: str, place: Place) -> int:
-        """Acknowledges everything up to a place; on return that is on disk, if there is a store. Returns the number of deliveries: none if
-        it is repeated."""
+        """Acknowledges everything up to a place; on return that is on disk, if there is a store. Returns the number of deliveries, 0 for
+        a repetition."""
         self._check(place)
         with self._lock:
             self._store.check()
@@ -95,7 +95,7 @@ class OffsetReading:
         return settled
 
     def refuse(self, subscriber: str | int) -> None:
-        """Raises if this mailbox is read by offset, and so not in any other way."""
+        """Raises SettingError if this mailbox is read by offset and therefore cannot be polled."""
         if self._rows.is_read_so(subscriber):
             raise SettingError(
                 "subscriber",

@@ -1,4 +1,4 @@
-"""The deliveries of one mailbox by their sequence numbers. Not safe for threads: `OffsetReading` has the lock."""
+"""The deliveries of one mailbox by their sequence numbers. Not thread-safe: `OffsetReading` holds the lock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OffsetRows:
 
     @property
     def newest(self) -> int:
-        """The highest sequence number so far: every later delivery has a higher one."""
+        """The highest sequence number so far. Every later delivery has a higher one."""
         return self._state.log.newest
 
     def is_read_so(self, subscriber: str | int) -> bool:
@@ -33,7 +33,7 @@ class OffsetRows:
         return (state.names.get(subscriber) if isinstance(subscriber, int) else subscriber) in state.by_offset
 
     def begin(self, subscriber: str) -> bool:
-        """Switches a mailbox to offset reading; False if it already is. Receipts of before no longer hold."""
+        """Switches a mailbox to offset reading. Returns False if it already is. Earlier receipts are no longer valid."""
         state = self._state
         if subscriber in state.by_offset:
             return False
@@ -49,7 +49,7 @@ class OffsetRows:
         return True
 
     def end(self, subscriber: str) -> int:
-        """Switches a mailbox back to polling; returns the number of deliveries that wait."""
+        """Switches a mailbox back to polling. Returns the number of deliveries that wait."""
         state, before = self._state, self._box(subscriber)
         if subscriber in state.by_offset:
             found = self.live(subscriber, 0, inf)
@@ -68,7 +68,7 @@ class OffsetRows:
         return 0 if now is None else len(now)
 
     def live(self, subscriber: str, after: float, up_to: float) -> list[tuple[Chunk, NDArray[np.int64]]]:
-        """Chunk by chunk, the rows in a range of sequence numbers, without dead letters."""
+        """Returns the rows in a range of sequence numbers, chunk by chunk, without dead letters."""
         box = self._box(subscriber)
         if box is None:
             return []
@@ -102,7 +102,7 @@ class OffsetRows:
         )
 
     def settle(self, subscriber: str, sequence: int) -> tuple[int, int]:
-        """Settles everything up to this number. Returns how many deliveries that were, and a ticket to commit by."""
+        """Settles everything up to this number. Returns the number of deliveries, and a ticket to commit by."""
         box = self._box(subscriber)
         found = self.live(subscriber, 0, sequence) if isinstance(box, OffsetMailbox) else []
         numbers: list[int] = []

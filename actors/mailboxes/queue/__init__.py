@@ -1,1 +1,1 @@
-"""The queue of one mailbox: levels with deadlines, a policy against starvation, the on-time rate per level."""
+"""The queue of one mailbox: levels with deadlines, a policy against starvation, and the on-time rate per level."""

@@ -1,4 +1,4 @@
-"""What callers hand to the queue, other than the columns of a put (`batch`), checked: a SettingError names the argument and says what it
+"""Checks the arguments of the queue's methods, except the columns of a put (`batch`). A SettingError names the argument and says what it
 must be."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
     "scheduler_of",
 ]
 
-SURELY_ITEMS = (range, list)  # need no look at what they can do, which takes longer than to put them
+SURELY_ITEMS = (range, list)  # these need no check for being iterable, which takes longer than putting them
 Runs = Sequence[tuple[int, Sequence[Any], Sequence[int] | int]]
 
 
@@ -57,7 +57,7 @@ def checked_clock(clock: Callable[[], float]) -> Callable[[], float]:
 
 
 def reading(time: Any) -> float:
-    """What a clock said."""
+    """Checks and returns the value that a clock returned."""
     if type(time) is float:
         return time
     if isinstance(time, int | float):
@@ -66,7 +66,7 @@ def reading(time: Any) -> float:
 
 
 def checked_runs(runs: Runs, levels: int) -> tuple[int, int]:
-    """How many entries there are in all, and the sum of their sizes."""
+    """Checks runs. Returns the total number of entries and the sum of their sizes."""
     count = total = 0
     if type(runs) is not list and not isinstance(runs, Sequence):
         raise SettingError("runs", f"must be a list of (level, items, sizes), not {runs!r}")
@@ -94,7 +94,8 @@ def checked_runs(runs: Runs, levels: int) -> tuple[int, int]:
 
 
 def _total_size(sizes: Sequence[int]) -> int:
-    """The sum of sizes. Looks at no size by itself: the least of them is not negative, and a sum is whole only if all are."""
+    """Returns the sum of sizes without looking at each one: if the smallest is not negative none is, and a sum is whole only if all
+    sizes are."""
     try:
         entry_size(min(sizes))
         return entry_size(sum(sizes))
@@ -112,7 +113,7 @@ def checked_deliveries(deliveries: Iterable[TakenEntry]) -> list[TakenEntry]:
 
 
 def checked_delivery(delivery: TakenEntry) -> TakenEntry:
-    """One as a queue makes them: a line with anything else in it would not be in order."""
+    """Checks that a delivery is as a queue makes it. Anything else would break the order of a line."""
     if (
         not isinstance(delivery, TakenEntry)
         or not all(type(number) is int and number >= 0 for number in (delivery.order, delivery.size, delivery.level))

@@ -31,7 +31,7 @@ class Batch(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """A batch as the caller gave it, read whole and checked; None where a default depends on when it is put."""
+    """A batch as the caller gave it, read completely and checked. None stands for defaults that depend on the time of the put."""
 
     items: list[Any]
     levels: list[int]
@@ -42,7 +42,7 @@ class Columns(NamedTuple):
     def put_at(self, now: float, level_deadlines: tuple[float, ...]) -> Batch:
         if self.enqueued is None:
             enqueued = [now] * len(self.items)
-            # A float for each level rather than each item.
+            # One float per level is made, not one per item.
             due = list(map([now + deadline for deadline in level_deadlines].__getitem__, self.levels))
         else:
             enqueued = [min(time, now) for time in self.enqueued]
@@ -63,7 +63,7 @@ def checked_columns(
     sizes: int | Iterable[int] | None,
     level_count: int,
 ) -> Columns:
-    """A single value stands for all items; None is the default: now, the level's deadline, no size."""
+    """Checks the columns of a batch. A single value stands for all items; None is the default: now, the level's deadline, no size."""
     if not is_iterable(items):
         raise SettingError(
             "items", f"must be a list or another iterable, not {items!r}; for a single item there is put"
@@ -87,7 +87,7 @@ def batch_of_runs(
     level_deadlines: tuple[float, ...],
     now: float,
 ) -> Batch:
-    """Runs, each a level, items and their sizes or one size for all, entry by entry."""
+    """Converts runs (each a level, items and their sizes or one size for all) to a batch of single entries."""
     batch = Batch([], [], [], [], [])
     for level, items, sizes in runs:
         time, due = entry_times(level, enqueued, None, level_deadlines, now)
@@ -105,7 +105,7 @@ def batch_of_runs(
 
 
 def is_iterable(values: Any) -> bool:
-    """By trying: numpy's arrays of no dimension say they are and are not."""
+    """Returns whether values can be iterated, by trying: numpy's zero-dimensional arrays claim to be iterable but are not."""
     try:
         iter(values)
     except TypeError:
@@ -116,8 +116,8 @@ def is_iterable(values: Any) -> bool:
 def entry_times(
     level: int, enqueued: float | None, deadline: float | None, level_deadlines: tuple[float, ...], now: float
 ) -> tuple[float, float]:
-    """The enqueue and due times of a single item, without the columns. Nothing was enqueued in the future: a clock that is ahead of ours
-    must not make waits negative."""
+    """Returns the enqueue and due times of a single item, without making columns. An enqueue time in the future becomes now: a clock
+    that is ahead of ours must not make waits negative."""
     time = now if enqueued is None else min(_instant(enqueued), now)
     return time, time + (level_deadlines[level] if deadline is None else seconds("deadline", deadline))
 
@@ -137,7 +137,7 @@ def entry_size(size: int) -> int:
 
 
 def _column(name: str, values: Any, count: int) -> list[Any]:
-    if hasattr(values, "tolist"):  # numpy's numbers become Python's
+    if hasattr(values, "tolist"):  # converts numpy's numbers to Python's
         values = values.tolist()
     if not isinstance(values, Iterable):
         return [values] * count
@@ -148,7 +148,7 @@ def _column(name: str, values: Any, count: int) -> list[Any]:
 
 
 def _levels(column: list[Any], levels: int) -> list[int]:
-    # Looking at the distinct ones is faster; equal numbers of other types, 1.0 and True, are equal to an int, and are found by their type.
+    # Looking at the distinct levels is faster. Numbers of other types that equal an int, such as 1.0 and True, are found by their type.
     if set(map(type, column)) - {int}:
         column = [_level(level) for level in column]
     for level in set(column):

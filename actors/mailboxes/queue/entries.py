@@ -1,4 +1,4 @@
-"""What the queue keeps for an entry while it waits, and what it hands out when the entry leaves."""
+"""The form of an entry while it waits, and the forms in which it leaves the queue."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ __all__ = [
     "waiting_again",
 ]
 
-# A plain tuple, as zip makes it without running Python: order, enqueued, due, size, level, item. The order comes first and is
-# unique, so tuples compare by it and never look at the item.
+# A waiting entry is a plain tuple, as zip makes it without running Python code: order, enqueued, due, size, level, item. The order comes
+# first and is unique, so tuples compare by it and never look at the item.
 Waiting = tuple[int, float, float, int, int, Any]
 ORDER: Final = 0
 ENQUEUED: Final = 1
@@ -44,13 +44,13 @@ LostReason = Literal["expired", "dropped"]
 
 
 class TakenEntry(NamedTuple):
-    """An entry that was taken. All times are the queue's clock's."""
+    """An entry that was taken. All times are on the queue's clock."""
 
     order: int
-    """The entry's number in its queue, given when it was put; entries of one level leave in this order."""
+    """The entry's number in its queue, assigned when it was put. Entries of one level leave in this order."""
     enqueued: float
     due: float
-    """Delivered at this instant it is still on time; infinity if it has no deadline."""
+    """The latest time at which a delivery is on time; infinity if there is no deadline."""
     size: int
     level: int
     item: Any
@@ -62,7 +62,7 @@ class TakenEntry(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """An entry that left without being delivered, and why: it expired, or it was dropped to make room."""
+    """An entry that left without being delivered, and the reason: it expired, or it was dropped to make room."""
 
     order: int
     enqueued: float
@@ -75,7 +75,7 @@ class Lost(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What `take` gives: the deliveries in order, and what had expired on the way to them."""
+    """The result of `take`: the deliveries in order, and the entries found expired before them."""
 
     deliveries: list[TakenEntry]
     lost: list[Lost]
@@ -83,16 +83,17 @@ class Taken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What became of a put: how many items are now waiting or were among the lost, which never entered, which entries left for them."""
+    """The outcome of a put: the number of items that entered (some may be among the lost), the items that did not enter, and the entries
+    that left to make room."""
 
     accepted: int
     rejected: Sequence[int]
-    """Positions in the batch of the items that did not enter; they are the caller's still."""
+    """The positions in the batch of the items that did not enter. They still belong to the caller."""
     lost: Sequence[Lost]
 
 
 def as_deliveries(entries: Iterable[Waiting], now: float) -> list[TakenEntry]:
-    # The constructor of a NamedTuple runs Python for each object; tuple's does not.
+    # The constructor of a NamedTuple runs Python code for each object; tuple's does not.
     new, taken = tuple.__new__, (now,)
     return [new(TakenEntry, entry + taken) for entry in entries]
 

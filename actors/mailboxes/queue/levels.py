@@ -1,4 +1,4 @@
-"""The levels of a queue, lowest first as priority rules have them, and settings that have a value for each."""
+"""The levels of a queue, lowest first as in priority rules, and settings that have a value for each level."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["PerLevel", "level_names", "per_level", "seconds"]
 
 Value = TypeVar("Value")
 PerLevel = Mapping[str, Value] | Sequence[Value]
-"""By level name, levels left out having the default; or a list with a value for every level, lowest first."""
+"""Values by level name, where levels that are left out have the default; or a list with a value for every level, lowest first."""
 
 
 def level_names(levels: Sequence[str]) -> tuple[str, ...]:
@@ -30,7 +30,7 @@ def per_level(
     default: Value,
     checked: Callable[[str, Value], Value],
 ) -> tuple[Value, ...]:
-    """The setting's value for every level; `checked` returns a value or refuses it."""
+    """Returns the setting's value for every level. `checked` returns a value or refuses it."""
     if values is None:
         return (default,) * len(levels)
     if isinstance(values, Mapping):
@@ -46,7 +46,7 @@ def per_level(
 
 
 def seconds(setting: str, value: float) -> float:
-    """A length of time: zero or more, infinity included."""
+    """Checks a duration in seconds: zero or more, infinity included."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
         raise SettingError(setting, f"must be a number of seconds of at least 0, not {value!r}")
     return float(value)

@@ -15,18 +15,18 @@ from actors.mailboxes.queue.run import Run
 __all__ = ["Line"]
 
 _EMPTY: deque[Waiting | Run] = deque()
-"""Of every line in which nothing was put: a deque of its own takes 760 bytes at once."""
+"""Shared by every line in which nothing was put: a deque of its own takes 760 bytes at once."""
 _NONE_RETURNED: set[int] = set()
-"""Of every line to which nothing came back; a set of its own takes 216 bytes."""
+"""Shared by every line to which nothing came back; a set of its own takes 216 bytes."""
 
 
 class Line:
-    """A deque of the entries that were never taken, and before it a heap of those that were and came back.
+    """A deque of the entries that were never taken, and before it a heap of those that were taken and came back.
 
-    Entries only ever leave from the front, or for good. So whatever comes back was put before everything that was never taken, and
-    its old position is somewhere in the heap: giving it back costs the logarithm of what came back, wherever it belongs.
+    Entries only ever leave from the front, or for good. So an entry that comes back was put before all entries that were never taken, and
+    its old position is somewhere in the heap: giving it back costs the logarithm of the number that came back, wherever it belongs.
 
-    Entries that were put as a run (`run.Run`) stand in the deque as one.
+    Entries that were put as a run (`run.Run`) are one element of the deque.
     """
 
     __slots__ = ("_fresh", "_latest_due", "_returned", "_returned_orders", "_runs", "_sorted_by_due", "_within_runs")
@@ -34,19 +34,19 @@ class Line:
     def __init__(self) -> None:
         self._fresh: deque[Waiting | Run] = _EMPTY
         self._runs = 0
-        self._within_runs = 0  # entries of runs, beyond one for each
+        self._within_runs = 0  # entries of runs, beyond one for each run
         self._returned: list[Waiting] = []
         self._returned_orders = _NONE_RETURNED
-        # Deadlines per level and a clock that does not go back leave the due times sorted; an entry's own deadline may not.
+        # With deadlines per level and a clock that does not go back the due times are sorted; an entry's own deadline may break that.
         self._sorted_by_due = True
         self._latest_due = -inf
 
     def __len__(self) -> int:
-        # What was withdrawn is still in the heap, but not among its orders.
+        # A withdrawn entry is still in the heap, but not among its orders.
         return len(self._fresh) + self._within_runs + len(self._returned_orders)
 
     def __iter__(self) -> Iterator[Waiting | Run]:
-        """Entries and runs, in no particular order."""
+        """Yields entries and runs, in no particular order."""
         orders = self._returned_orders
         return chain((entry for entry in self._returned if entry[ORDER] in orders), self._fresh)
 
@@ -73,7 +73,7 @@ class Line:
         self._fresh.extend(entries)
 
     def append_run(self, run: Run, due: float) -> None:
-        """A run of at least one entry, with its due time."""
+        """Appends a run of at least one entry, with its due time."""
         self._within_runs += len(run) - 1
         self._runs += 1
         if not self._fresh:
@@ -88,7 +88,7 @@ class Line:
         return bool(self._fresh) and order >= self._fresh[0][ORDER]
 
     def give_back(self, entry: Waiting) -> bool:
-        """False if it is here already."""
+        """Puts an entry back that was taken. Returns False if it is here already."""
         if entry[ORDER] in self._returned_orders:
             return False
         if self._returned_orders is _NONE_RETURNED:
@@ -98,16 +98,16 @@ class Line:
         return True
 
     def withdraw(self, order: int) -> bool:
-        """One that came back leaves for good, from wherever it stands; False if it is not here."""
+        """Removes an entry that came back, wherever it is, for good. Returns False if it is not here."""
         if order not in self._returned_orders:
             return False
         self._returned_orders.discard(order)
-        # The head is always one that is here; those behind it go when they get there.
+        # The head is always an entry that is still here; withdrawn entries behind it are removed when they become the head.
         self._drop_withdrawn_heads()
         return True
 
     def pop(self, count: int, enqueued_by: float = inf) -> list[Waiting]:
-        """Up to `count` from the front, stopping before the first that was enqueued after `enqueued_by`."""
+        """Removes and returns up to `count` entries from the front, stopping before the first that was enqueued after `enqueued_by`."""
         if not self._returned and not self._runs and enqueued_by == inf:
             fresh = self._fresh
             return [fresh.popleft() for _ in range(min(count, len(fresh)))]  # type: ignore[misc]  # no runs
@@ -117,14 +117,15 @@ class Line:
         return popped
 
     def pop_overdue_heads(self, now: float) -> list[Waiting]:
-        """The overdue at the front: all of them, wherever the due times are sorted."""
+        """Removes and returns the overdue entries at the front. These are all overdue entries if the due times are sorted."""
         popped: list[Waiting] = []
         while len(self) and self.head[DUE] < now:
             popped += self._pop_head()
         return popped
 
     def remove_overdue(self, now: float) -> list[Waiting]:
-        """All the overdue, in order. Takes the time of what leaves, or of a look at everything when due times are not sorted."""
+        """Removes and returns all overdue entries, in order. Takes time proportional to what leaves, or to all entries if due times are
+        not sorted."""
         orders = self._returned_orders
         removed = sorted(entry for entry in self._returned if entry[DUE] < now and entry[ORDER] in orders)
         if removed:
@@ -134,7 +135,7 @@ class Line:
         while self._fresh and self._fresh[0][DUE] < now:
             removed += self._pop_fresh(inf)
         if not self._sorted_by_due and any(map(lt, map(due_of, self._fresh), repeat(now))):
-            for _ in range(len(self._fresh)):  # once round, the others back to the end
+            for _ in range(len(self._fresh)):  # rotates once; the entries that stay go back to the end
                 if self._fresh[0][DUE] < now:
                     removed += self._pop_fresh(inf)
                 else:
@@ -152,7 +153,7 @@ class Line:
             self._fresh = deque()
 
     def _pop_head(self, count: float = inf) -> list[Waiting]:
-        """The first entry or, of a run, up to `count` of its entries: they are alike in all that a caller looks at."""
+        """Removes and returns the first entry or, of a run, up to `count` of its entries, which are alike in all that a caller looks at."""
         if not self._returned:
             return self._pop_fresh(count)
         entry = heappop(self._returned)

@@ -4,11 +4,11 @@ The paper on data prioritization names the metric and leaves its formula open. H
 
     EDOR = delivered on time / (delivered on time + delivered late + expired + dropped + overdue)
 
-An entry is delivered when it is taken, on time if that is not after its due time (its enqueue time plus its own deadline, or else
-its level's; with neither it is on time whenever it is delivered). Expired and dropped entries were never delivered and count against
-the rate even if they were dropped before they were due. Overdue are those still waiting past their due time: without them a starved
-level would look well. Waiting entries not yet due are not in the rate, and rejected items never entered the queue. An entry that was
-requeued counts once, by its last delivery.
+An entry is delivered when it is taken. It is on time if that is not after its due time (its enqueue time plus its own deadline, or else
+its level's; without a deadline it is always on time). Expired and dropped entries were never delivered and count against the rate, even
+if they were dropped before they were due. Overdue entries still wait past their due time: without them a starved level would look well.
+Waiting entries that are not yet due are not in the rate, and rejected items never entered the queue. An entry that was requeued counts
+once, by its last delivery.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from actors.mailboxes.queue.waits import Waits
 __all__ = ["LEVEL_COUNTED", "LevelCounts", "LevelStats"]
 
 LEVEL_COUNTED = 4
-"""Numbers that are kept of a level when nothing waits there."""
+"""The number of counters that are kept of a level in which nothing waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelStats:
-    """One level at one instant. Always: put = on_time + late + expired + dropped + waiting."""
+    """The statistics of one level at one instant. Always put = on_time + late + expired + dropped + waiting."""
 
     level: str
     put: int
@@ -40,15 +40,15 @@ class LevelStats:
     dropped: int
     waiting: int
     overdue: int
-    """Of those waiting, past their due time."""
+    """The waiting entries that are past their due time."""
     rejected: int
-    """Never entered; not in `put`."""
+    """The items that never entered. They are not in `put`."""
     requeued: int
-    """Deliveries that were taken back; not in `on_time` or `late`."""
+    """The deliveries that were taken back. They are not in `on_time` or `late`."""
     oldest_wait: float | None
-    """How long the entry at the front has waited; None if the level is empty."""
+    """The seconds that the entry at the front has waited; None if the level is empty."""
     wait_p50: float | None
-    """Of the deliveries, in seconds and up to 9% too high; None if there were none."""
+    """The median wait of the deliveries, in seconds and up to 9% too high; None if there were none."""
     wait_p99: float | None
 
     @property
@@ -72,7 +72,7 @@ class LevelCounts:
         self.waits = Waits()
 
     def state(self) -> tuple[int, ...]:
-        """Of a level in which nothing waits: what the on-time rate is made of."""
+        """Returns the counts of which the on-time rate is made. Nothing may wait in the level."""
         return self.on_time, self.late, self.expired, self.dropped
 
     def restore(self, state: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""Who makes room when the queue is full."""
+"""Decides which entries make room when the queue is full."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ray_pubsub.errors import SettingError
 __all__ = ["Overflow", "refused_groups", "victim_chooser"]
 
 Overflow = Literal["reject", "drop-oldest", "drop-lowest"]
-"""reject: what does not fit does not enter. drop-oldest: the entry put first leaves, whatever its level. drop-lowest: the lowest level
-that has something loses the entry put first; that may be the new one, if all others are of higher levels."""
+"""reject: an item that does not fit does not enter. drop-oldest: the entry put first leaves, whatever its level. drop-lowest: of the
+lowest level that has entries, the one put first leaves; that may be the new one, if all others are of higher levels."""
 
 
 def victim_chooser(overflow: str) -> Callable[[Sequence[Line]], Line] | None:
-    """What chooses the line whose front leaves; None if nobody leaves."""
+    """Returns the function that chooses the line whose front leaves, or None if none leaves."""
     if not isinstance(overflow, str) or overflow not in get_args(Overflow):
         raise SettingError("overflow", f"must be one of {', '.join(get_args(Overflow))}, not {overflow!r}")
     return {"drop-oldest": _oldest, "drop-lowest": _lowest}.get(overflow)
@@ -26,8 +26,9 @@ def victim_chooser(overflow: str) -> Callable[[Sequence[Line]], Line] | None:
 def refused_groups(
     counts: Sequence[int], sizes: Sequence[int], waiting: int, capacity: float, used: int, capacity_bytes: float
 ) -> Sequence[int]:
-    """Positions of the groups that do not fit, each of which has `counts[i]` entries of the size `sizes[i]`. A group enters as a whole or
-    not at all; one that is larger than the queue enters an empty one, else it never would. An entry larger than all bytes never enters."""
+    """Returns the positions of the groups that do not fit. Group i has `counts[i]` entries of the size `sizes[i]` each. A group enters
+    as a whole or not at all; a group that is larger than the queue enters an empty queue, because otherwise it never would. An entry
+    larger than the byte capacity never enters."""
     if waiting >= capacity:
         return list(range(len(counts)))
     rejected: list[int] = []

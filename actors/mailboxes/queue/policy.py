@@ -1,8 +1,8 @@
-"""Whose turn it is: which level the next entries are taken from. A decision, not an action.
+"""Decides from which level the next entries are taken; it does not take them.
 
-A policy is a setting; its scheduler is the state of one queue. A scheduler names a turn: a level, how many entries may leave it in
-a row, and the latest enqueue time of those that may, so that a batch costs a few turns rather than a decision for each entry. Taking
-n entries at one instant gives the same as taking one n times.
+A policy is a setting; its scheduler is the state of one queue. A scheduler names a turn: a level, the number of entries that may leave it
+in a row, and the latest enqueue time of those entries, so that a batch costs a few turns and not a decision for each entry. Taking n
+entries at one instant gives the same as taking one entry n times.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ __all__ = ["Policy", "Scheduler", "Strict", "Turn", "Weighted"]
 
 
 Turn = tuple[int, int, float]
-"""The level, the most entries that may leave it, the latest enqueue time of those that may."""
+"""The level, the most entries that may leave it, and the latest enqueue time of those that may."""
 
 
 class Scheduler(Protocol):
     def turn(self, lines: Sequence[Line], now: float) -> Turn:
-        """The next turn; the line it names gives at least one entry. Asked only when something waits."""
+        """Returns the next turn; the line that it names gives at least one entry. Called only when something waits."""
 
     def served(self, level: int, count: int, last_expired: bool) -> None:
-        """Reports that `count` of the turn's entries were delivered, without those that expired. `last_expired`: the last that left had."""
+        """Reports that `count` of the turn's entries were delivered, without expired ones. `last_expired`: the last entry that left had
+        expired."""
 
 
 class Policy(Protocol):
@@ -38,14 +39,14 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Strict:
-    """Always the highest level that has something; lower levels may starve unless `longest_wait` is set.
+    """Always takes from the highest level that has entries; lower levels may starve unless `longest_wait` is set.
 
-    An entry that has waited `longest_wait` seconds goes before all that have not, whatever their levels; among such entries the oldest
-    goes first, and of equally old ones the one of the highest level. So no entry is delivered before one that was enqueued more
-    than `longest_wait` earlier and is still waiting, and once an entry has waited that long, only older ones go before it.
-    Ageing is for bursts. When more comes than leaves for longer than that, everything ages, and the queue is first in, first out
-    (as it is at once with 0): the highest levels are then late with the rest, as `python -m benchmarks delivery` shows. `Weighted`
-    keeps both ends. Ageing looks at the front of each level; an entry put with an enqueue time earlier than theirs waits behind them.
+    An entry that has waited `longest_wait` seconds goes before all that have not, whatever their levels; among such entries the oldest goes
+    first, and of equally old ones the one of the highest level. So no entry is delivered before one that was enqueued more than
+    `longest_wait` earlier and is still waiting, and once an entry has waited that long, only older ones go before it. Ageing is for bursts.
+    If more arrives than leaves for longer than that, everything ages, and the queue is first in, first out (as it is at once with 0): the
+    highest levels are then late with the rest, as `python -m benchmarks delivery` shows. `Weighted` serves both high and low levels. Ageing
+    looks at the front of each level; an entry put with an enqueue time earlier than theirs waits behind them.
     """
 
     longest_wait: float | None = None
@@ -71,7 +72,7 @@ class _StrictScheduler:
         aged_by = now - self._longest_wait
         if aged_by == -inf:  # no ageing
             return highest, len(lines[highest]), inf
-        # Highest first, and min keeps the first of equals.
+        # The highest level comes first, and min keeps the first of equals.
         fronts = [(lines[level].head[ENQUEUED], level) for level in range(highest, -1, -1) if len(lines[level])]
         aged = [(enqueued, level) for enqueued, level in fronts if enqueued <= aged_by]
         if not aged:
@@ -89,12 +90,13 @@ class _StrictScheduler:
 
 @dataclass(frozen=True)
 class Weighted:
-    """Rounds from the highest level to the lowest; in a round each level may deliver as many entries as its weight, 1 if not given.
+    """Takes in rounds from the highest level to the lowest. In a round each level may deliver as many entries as its weight, which is 1 if
+    not given.
 
     With W the sum of the weights and w a level's own: while the level has something waiting, at most W - w entries of other levels are
-    delivered between two of its turns, so it gets at least w of every W deliveries, and its front is never W - w
-    deliveries away. An entry with p others of its level in front of it is preceded by at most ceil((p + 1) / w) * (W - w) entries of other
-    levels. A level with nothing waiting gives its turn away and does not save it up.
+    delivered between two of its turns, so it gets at least w of every W deliveries, and its front is never W - w deliveries away. An entry
+    with p others of its level in front of it is preceded by at most ceil((p + 1) / w) * (W - w) entries of other levels. A level with
+    nothing waiting gives its turn away and does not save it up.
 
     This is deficit round robin in which every entry costs the same; without costs that differ there is no deficit to carry over.
     """
@@ -111,7 +113,7 @@ class _WeightedScheduler:
     def __init__(self, weights: tuple[int, ...]) -> None:
         self._weights = weights
         self._level = 0
-        self._left = 0  # of the level's turn; none, so the first round begins with the highest
+        self._left = 0  # entries left of the turn; 0, so that the first round begins with the highest level
 
     def turn(self, lines: Sequence[Line], now: float) -> Turn:
         if not self._left or not len(lines[self._level]):
@@ -120,14 +122,14 @@ class _WeightedScheduler:
                 step += 1
             self._level = (self._level - step) % len(lines)
             self._left = self._weights[self._level]
-            if step == len(lines):  # round to itself: a level that is alone takes all its turns at once
+            if step == len(lines):  # a full circle: a level that is alone takes all its turns at once
                 return self._level, len(lines[self._level]), inf
         return self._level, self._left, inf
 
     def served(self, level: int, count: int, last_expired: bool) -> None:
-        if count:  # a whole turn leaves 0; beyond it, more turns were taken
+        if count:  # a whole turn leaves 0; beyond it, several turns were taken
             self._left = (self._left - count) % self._weights[level]
-            if not self._left and last_expired:  # taken one by one, it would have left in another turn, which goes on
+            if not self._left and last_expired:  # one by one, that entry would have left in another turn, which goes on
                 self._left = self._weights[level]
 
 

@@ -48,7 +48,7 @@ _ENTERED = Admission(1, (), ())
 
 
 class PriorityQueue:
-    """Entries wait in one line per level, first in first out; the policy says which line is next.
+    """A bounded queue. Entries wait in one line per level, first in first out; the policy says which line is next.
 
     >>> queue = PriorityQueue(["low", "high"], deadlines={"high": 0.1})
     >>> queue.put_many(["a", "b", "c"], [0, 1, 0]).accepted
@@ -58,13 +58,14 @@ class PriorityQueue:
     >>> queue.edor()
     {'low': 1.0, 'high': 1.0}
 
-    `levels` are names, lowest first; entries name theirs by number. `deadlines` are seconds from an entry's enqueue time, by name or as a
-    list, lowest first; a level without one is always on time. `capacity` bounds the entries that wait, `capacity_bytes` the sum of
-    their sizes; `overflow` says who makes room (`Overflow`). `expired="drop"`: an entry past its due time is not delivered but
-    reported as lost; `"deliver-late"`: it is delivered, and counts as late. `clock` gives seconds; if it goes back, time stands still.
+    `levels` are names, lowest first; entries give their level by number. `deadlines` are seconds from an entry's enqueue time, by name or
+    as a list, lowest first; an entry of a level without one is always on time. `capacity` bounds the entries that wait, `capacity_bytes`
+    the sum of their sizes; `overflow` says which entries make room (`Overflow`). With `expired="drop"` an entry past its due time is not
+    delivered but reported as lost; with `"deliver-late"` it is delivered, and counts as late. `clock` returns seconds; if it goes back,
+    time stands still.
 
-    Nothing is lost without word: what entered is waiting, was delivered, or was returned as `Lost`, and `stats` counts each
-    (`on_time.LevelStats`). Every method may be called from any thread, and happens as a whole.
+    Nothing is lost silently: an entry is waiting, was delivered, or was returned as `Lost`, and `stats` counts each (`on_time.LevelStats`).
+    Every method may be called from any thread, and is atomic.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class PriorityQueue:
         self._latest = -inf
 
     def __len__(self) -> int:
-        """How many entries wait."""
+        """The number of entries that wait."""
         return self._waiting
 
     @property
@@ -115,8 +116,8 @@ class PriorityQueue:
         deadline: float | None = None,
         size: int = 0,
     ) -> Admission:
-        """One item. `deadline` is its own, in seconds, in place of its level's; `enqueued` the time from which it counts, now if not
-        given and at the latest."""
+        """Puts one item. `deadline` is its own, in seconds, in place of its level's. `enqueued` is the time from which it counts: now if
+        not given, and never later than now."""
         level, size = entry_level(level, len(self.levels)), entry_size(size)
         with self._lock:
             now = self._now()
@@ -139,13 +140,13 @@ class PriorityQueue:
         deadlines: float | Iterable[float | None] | None = None,
         sizes: int | Iterable[int] | None = None,
     ) -> Admission:
-        """A batch; of levels, times, deadlines and sizes one for all or one for each. Bad arguments raise, and nothing was put.
+        """Puts a batch. Levels, times, deadlines and sizes are one for all or one for each. Bad arguments raise before anything is put.
 
-        With `overflow="reject"` items enter in turn, each if it fits. Otherwise all enter, and then entries leave until the rest fits.
-        An item larger than `capacity_bytes` is rejected whatever `overflow` says. When the queue is full and drops the expired, those
-        at the front of their lines leave first.
+        With `overflow="reject"` items enter in turn, each if it fits. Otherwise all enter, and then entries leave until the rest fits. An
+        item larger than `capacity_bytes` is rejected whatever `overflow` says. When the queue is full and drops expired entries, those at
+        the front of their lines leave first.
         """
-        # Outside the lock: what the caller gives may be slow, or use this queue.
+        # This is done without the lock, because the caller's iterables may be slow or use this queue.
         columns = checked_columns(items, levels, enqueued, deadlines, sizes, len(self.levels))
         with self._lock:
             now = self._now()
@@ -158,10 +159,10 @@ class PriorityQueue:
         enqueued: float | None = None,
         regardless: bool = False,
     ) -> Admission:
-        """A batch by level: (level, items, sizes or the one size of each). The same as `put_many`, but no object is made of an
-        entry before it leaves, as long as all fit; `items` and `sizes` must not change. Positions are counted through all runs.
+        """Puts a batch by level: (level, items, sizes or the one size of each). It does the same as `put_many`, but as long as all fit
+        makes no object for an entry before it leaves; `items` and `sizes` must not change. Positions are counted through all runs.
 
-        `regardless` of the bounds: for what was admitted before, as `requeue` does it.
+        `regardless` ignores the bounds, for entries that were admitted before, as `requeue` does.
         """
         count, total = checked_runs(runs, len(self.levels))
         with self._lock:
@@ -183,20 +184,22 @@ class PriorityQueue:
             return _ENTERED if count == 1 else Admission(count, (), ())
 
     def has_room(self, count: int, size: int) -> bool:
-        """Whether `count` items, together of this size, would enter now without anything leaving."""
+        """Returns whether `count` items with this total size would enter now without anything leaving."""
         if type(count) is not int or type(size) is not int or count < 0 or size < 0:
             count, size = checked_count("count", count), entry_size(size)
         return not self._overfull(count, size)
 
     def refused(self, counts: Sequence[int], sizes: Sequence[int]) -> Sequence[int]:
-        """Positions of the groups that would be rejected if they were put now: `counts[i]` entries of the size `sizes[i]` each."""
+        """Returns the positions of the groups that would be rejected if they were put now. Group i has `counts[i]` entries of the size
+        `sizes[i]` each."""
         with self._lock:
             if self._victim:
                 return [position for position, size in enumerate(sizes) if size > self._capacity_bytes]
             return refused_groups(counts, sizes, self._waiting, self._capacity, self._bytes, self._capacity_bytes)
 
     def take(self, count: int = 1) -> Taken:
-        """Up to `count` entries in delivery order, and those that had expired in front of them (with `expired="drop"`)."""
+        """Takes up to `count` entries in delivery order. Also returns the entries that had expired in front of them (with
+        `expired="drop"`)."""
         checked_count("count", count)
         taken: list[Waiting] = []
         expired: list[Waiting] = []
@@ -222,11 +225,11 @@ class PriorityQueue:
             return Taken(as_deliveries(taken, now), self._record_lost(expired, "expired", now))
 
     def requeue(self, deliveries: Iterable[TakenEntry]) -> int:
-        """Deliveries that failed wait again, where they stood and with their enqueue and due times, and are counted as not delivered.
+        """Makes deliveries that failed wait again, at their old position and with their enqueue and due times. They count as not delivered.
 
-        They were admitted once and are not refused now, so the queue may be over its capacity until the next put. Returns how many
-        came back: one that waits again already is passed over. To give back a delivery whose entry was taken again since, or lost, is
-        an error that is not noticed here: the mailbox knows what is in flight.
+        They were admitted once and are not refused now, so the queue may be over its capacity until the next put. Returns the number that
+        came back; a delivery that waits again already is ignored. Giving back a delivery whose entry was taken again since, or lost, is an
+        error that is not noticed here: the mailbox knows what is in flight.
         """
         deliveries = checked_deliveries(deliveries)
         with self._lock:
@@ -242,8 +245,8 @@ class PriorityQueue:
             return self._waiting - before
 
     def withdraw(self, delivery: TakenEntry) -> bool:
-        """A delivery that was requeued had succeeded after all: it waits no longer, and counts as delivered when it was taken. False if
-        it does not wait."""
+        """Removes a requeued delivery that had succeeded after all; it counts as delivered when it was taken. Returns False if it does
+        not wait."""
         checked_delivery(delivery)
         with self._lock:
             if delivery.level >= len(self._lines) or not self._lines[delivery.level].withdraw(delivery.order):
@@ -253,13 +256,13 @@ class PriorityQueue:
             return True
 
     def expire(self) -> list[Lost]:
-        """All entries past their due time leave, whatever `expired` says."""
+        """Removes and returns all entries past their due time, whatever `expired` says."""
         with self._lock:
             now = self._now()
             return [lost for line in self._lines for lost in self._lose(line.remove_overdue(now), "expired", now)]
 
     def stats(self) -> list[LevelStats]:
-        """For each level, lowest first. Looks at every entry that waits, to count the overdue."""
+        """Returns the statistics of each level, lowest first. Looks at every entry that waits, to count the overdue ones."""
         with self._lock:
             now = self._now()
             return [
@@ -268,19 +271,19 @@ class PriorityQueue:
             ]
 
     def edor(self) -> dict[str, float | None]:
-        """The event delivery on-time rate of each level (`on_time` defines it); None where nothing has become due."""
+        """Returns the event delivery on-time rate of each level (`on_time` defines it); None where nothing has become due."""
         return {stats.level: stats.edor for stats in self.stats()}
 
     def counts(self) -> list[int]:
-        """What an empty queue has counted, level by level; not how long entries waited."""
+        """Returns the counts of an empty queue, level by level; not how long entries waited."""
         return [number for counts in self._counts for number in counts.state()]
 
     def take_counts(self, counted: Sequence[int]) -> None:
-        """What `counts` returned before this queue was made."""
+        """Restores the counts that `counts` returned before this queue was made."""
         for number, counts in enumerate(self._counts):
             counts.restore(counted[number * LEVEL_COUNTED : (number + 1) * LEVEL_COUNTED])
 
-    # All below run under the lock.
+    # All methods below run under the lock.
 
     def _now(self) -> float:
         time = self._clock()
@@ -315,7 +318,7 @@ class PriorityQueue:
         return self._waiting + more > self._capacity or self._bytes + more_bytes > self._capacity_bytes
 
     def _rejected(self, sizes: Sequence[int]) -> Sequence[int]:
-        """Positions of the items that do not enter."""
+        """Returns the positions of the items that do not enter."""
         if self._victim:
             return [position for position, size in enumerate(sizes) if size > self._capacity_bytes]
         room, room_bytes = self._capacity - self._waiting, self._capacity_bytes - self._bytes
@@ -349,7 +352,7 @@ class PriorityQueue:
         self._bytes += sum(batch.sizes)
 
     def _left(self, entries: list[Waiting]) -> list[Waiting]:
-        """These entries wait no longer."""
+        """Accounts for entries that have left the queue."""
         self._waiting -= len(entries)
         if self._bytes:
             self._bytes -= sum(map(size_of, entries))

@@ -1,4 +1,4 @@
-"""Entries that were put together, alike in all but their items and sizes: one object for all of them while they wait."""
+"""Entries that were put together and differ only in their items and sizes: one object for all of them while they wait."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Run"]
 
 
 class Run:
-    """Stands in a line where its entries would. Looked at by position it is its first entry; entries become tuples as they leave.
+    """An element of a line in place of its entries. Indexed like an entry, it is its first entry; entries become tuples as they leave.
 
     `items` is not copied: a range of numbers costs the same for a million entries as for one.
     """
@@ -37,7 +37,7 @@ class Run:
         return self._entry(self._taken)[field]
 
     def take(self, count: int) -> list[Waiting]:
-        """Up to `count` entries from the front; they are no longer part of the run."""
+        """Removes and returns up to `count` entries from the front."""
         start, stop = self._taken, min(self._taken + count, len(self._items))
         self._taken = stop
         sizes = self._sizes
@@ -49,7 +49,7 @@ class Run:
                 repeat(sizes) if isinstance(sizes, int) else sizes[start:stop],
                 repeat(self._level),
                 self._items[start:stop],
-                strict=False,  # repeat has no end
+                strict=False,  # repeat is endless
             )
         )
 

@@ -15,8 +15,8 @@ EDGES = [SHORTEST * 2 ** (step / PER_OCTAVE) for step in range(LONGEST_OCTAVE * 
 
 
 class Waits:
-    """Counts per bucket; a bucket's upper edge is 2**(1/8), 9%, above its lower one. What waited a microsecond or less is in the first
-    bucket, what waited longer than the last edge, 12 days, in the last. Kept as a dict: few buckets are ever used.
+    """Counts per bucket; a bucket's upper edge is 2**(1/8), 9%, above its lower one. Waits of a microsecond or less are in the first
+    bucket, waits longer than the last edge, 12 days, in the last. The counts are a dict, because few buckets are ever used.
 
     Counts can be taken back exactly, which sketches that merge neighbouring values cannot do.
     """
@@ -27,16 +27,16 @@ class Waits:
         self._counts: dict[int, int] = {}
 
     def add(self, enqueued: Iterable[float], now: float, weight: int = 1) -> None:
-        """Entries enqueued at these times left at `now`; with weight -1 they did not after all."""
+        """Records that entries enqueued at these times left at `now`; weight -1 takes that back."""
         counts = self._counts
-        # What came in one batch has one time.
+        # The entries of one batch have one time.
         for instant, group in groupby(enqueued):
             bucket = bisect_left(EDGES, now - instant)
             counts[bucket] = counts.get(bucket, 0) + weight * len(list(group))
 
     def quantile(self, part: float) -> float | None:
-        """A wait that `part` of the deliveries did not exceed: the upper edge of the exact quantile's bucket, so at most 9% above it.
-        None if nothing was delivered."""
+        """Returns a wait that `part` of the deliveries did not exceed: the upper edge of the exact quantile's bucket, so at most 9%
+        above it. None if nothing was delivered."""
         left = part * sum(self._counts.values())
         for bucket in sorted(self._counts):
             left -= self._counts[bucket]

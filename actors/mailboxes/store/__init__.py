@@ -1,1 +1,1 @@
-"""Mailboxes on disk."""
+"""The mailboxes' store: deliveries, dead letters and the deduplication window on disk."""

@@ -1,4 +1,4 @@
-"""Deliveries that were stored together, in columns, with the events they deliver."""
+"""Deliveries that were stored together, in columns, with their events."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ DELIVERY_BYTES = 64  # what a delivery counts for beside its event's content: it
 
 
 class Chunk:
-    """A row per delivery, by rising sequence number; an event's id, content and time stand once, for all rows that deliver it.
+    """A row per delivery, by ascending sequence number. An event's id, content and time are stored once, for all rows that deliver it.
 
-    A row is live until it is settled: acknowledged, dropped, expired or purged. An event's content is let go with its last live row.
+    A row is live until it is settled: acknowledged, dropped, expired or purged. An event's content is released with its last live row.
     """
 
     __slots__ = (
@@ -68,7 +68,7 @@ class Chunk:
         return int(self.sequence[0])
 
     def rows(self, sequence: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where these deliveries stand; all must be of this chunk."""
+        """Returns the rows of these deliveries, which must all be in this chunk."""
         without_gaps = int(self.sequence[-1]) - int(self.sequence[0]) + 1 == len(self.sequence)
         rows: NDArray[np.int64] = (
             sequence - self.sequence[0] if without_gaps else np.searchsorted(self.sequence, sequence)
@@ -85,7 +85,7 @@ class Chunk:
         )
 
     def settle(self, rows: NDArray[np.int64]) -> None:
-        """These live rows are live no more."""
+        """Marks live rows as settled."""
         self.live[rows] = False
         self.live_rows -= len(rows)
         events = self.events[rows]
@@ -94,7 +94,7 @@ class Chunk:
             self.contents[event] = None
 
     def sizes(self) -> NDArray[np.int64]:
-        """What each row counts for in its mailbox."""
+        """Returns the accounted size of each row in its mailbox."""
         lengths = np.fromiter((len(content or b"") for content in self.contents), np.int64, len(self.contents))
         sizes: NDArray[np.int64] = lengths[self.events] + DELIVERY_BYTES
         return sizes
@@ -130,7 +130,7 @@ class Chunk:
 
 
 def merged(chunks: Sequence[Chunk]) -> Chunk:
-    """The live rows of neighbours, and the events they need, as one chunk. There is at least one."""
+    """Merges the live rows of neighbouring chunks, and the events they need, into one chunk. There must be at least one live row."""
     kept = [np.flatnonzero(chunk.live) for chunk in chunks]
     needed = [np.flatnonzero(chunk.references) for chunk in chunks]
     events, before = [], 0
@@ -150,7 +150,7 @@ def merged(chunks: Sequence[Chunk]) -> Chunk:
 
 
 def _joined_ids(parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """int64 if all are; a part of int64 among others becomes Python's ints."""
+    """Joins arrays of ids. The result is int64 if all parts are; otherwise parts of int64 become Python's ints."""
     if all(part.dtype == np.int64 for part in parts):
         return np.concatenate(parts)
     return np.concatenate([part.astype(object) for part in parts])

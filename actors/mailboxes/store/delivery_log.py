@@ -1,4 +1,4 @@
-"""What the deliveries of all mailboxes are, until they are settled: chunks by rising sequence number."""
+"""The unsettled deliveries of all mailboxes, in chunks by ascending sequence number."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from actors.mailboxes.store.delivery_chunk import Chunk, merged
 __all__ = ["DeliveryLog", "Facts", "Merge", "Settled"]
 
 SMALL_ROWS = 512
-"""Live rows below which a chunk is merged with neighbours like it."""
+"""A chunk with fewer live rows than this is merged with small neighbours."""
 SMALL_CHUNKS = 32
-"""As many small neighbours are merged into one; so a row is rewritten SMALL_ROWS / SMALL_CHUNKS times at most."""
+"""This many small neighbours are merged into one, so that a row is rewritten at most SMALL_ROWS / SMALL_CHUNKS times."""
 LARGEST_MERGED = 16_384
 SPARSE = 4
 """A chunk is rewritten alone when fewer than one row in this many is live."""
@@ -24,7 +24,7 @@ SPARE_ROWS = 1024
 
 
 class Facts(NamedTuple):
-    """Of deliveries asked for, in the order asked."""
+    """The subscriptions, event ids and contents of the requested deliveries, in the order of the request."""
 
     subscriptions: NDArray[Any]
     event_ids: NDArray[Any]
@@ -32,7 +32,7 @@ class Facts(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """Rows of one chunk that are live no more; `finished` if it has no live rows left, and is gone."""
+    """Rows of one chunk that were settled. `finished`: the chunk has no live rows left, and is gone."""
 
     chunk: int
     sequence: NDArray[np.int64]
@@ -47,12 +47,13 @@ class Merge(NamedTuple):
 
 
 class DeliveryLog:
-    """A consumer that never settles keeps its own deliveries here, not those of others: chunks are rewritten without their settled rows."""
+    """The log of deliveries. A consumer that never settles keeps only its own deliveries here, because chunks are rewritten without
+    their settled rows."""
 
     def __init__(self) -> None:
         self._chunks: list[Chunk] = []
         self._firsts: list[int] = []
-        self._appended = 0  # chunks since the last look at all of them
+        self._appended = 0  # chunks appended since all chunks were last examined
         self._rows = 0
         self._live_rows = 0
         self._newest = 0
@@ -93,11 +94,11 @@ class DeliveryLog:
 
     @property
     def newest(self) -> int:
-        """The highest sequence number that ever was here."""
+        """The highest sequence number that was ever in the log."""
         return self._newest
 
     def of_subscriber(self, subscriber: int, after: float, up_to: float) -> Iterator[tuple[Chunk, NDArray[np.int64]]]:
-        """Chunk by chunk: the live rows of one subscriber in a range of sequence numbers."""
+        """Yields the live rows of one subscriber in a range of sequence numbers, chunk by chunk."""
         for chunk in self._chunks[max(0, bisect_right(self._firsts, after) - 1) :]:
             if chunk.first > up_to:
                 return
@@ -111,12 +112,12 @@ class DeliveryLog:
         return at >= 0 and self._chunks[at].has_live(sequence, subscriber)
 
     def parts_of(self, sequence: Sequence[int]) -> list[tuple[int, NDArray[np.int64]]]:
-        """Live deliveries by the name of the chunk they are in."""
+        """Returns live deliveries, grouped by the name of the chunk they are in."""
         numbers = np.array(sequence, np.int64)
         return [(chunk.first, numbers[places]) for chunk, places, _ in self._parts(numbers)]
 
     def settle(self, sequence: Sequence[int]) -> list[Settled]:
-        """These live deliveries are live no more."""
+        """Settles live deliveries. Returns the settled rows of each chunk."""
         numbers = np.array(sequence, np.int64)
         settled = []
         for chunk, places, rows in list(self._parts(numbers)):
@@ -131,7 +132,7 @@ class DeliveryLog:
         return settled
 
     def tidy(self) -> list[Merge]:
-        """Rewrites what has become sparse or small; now and then, so that it costs a delivery next to nothing."""
+        """Rewrites chunks that have become sparse or small. It does so only now and then, so that it costs next to nothing per delivery."""
         many = self._appended >= max(SMALL_CHUNKS, len(self._chunks) // 4)
         if not many and self._rows <= SPARSE * self._live_rows + SPARE_ROWS:
             return []
@@ -150,7 +151,7 @@ class DeliveryLog:
         return [Merge(names, chunk) for names, (_, _, chunk) in zip(replaced, merges, strict=True)]
 
     def _groups(self) -> Iterator[tuple[int, int]]:
-        """Neighbours of few live rows, together of not too many; every larger chunk alone."""
+        """Yields groups of neighbours with few live rows, bounded in their total; every larger chunk is a group of its own."""
         start = rows = 0
         for at, chunk in enumerate(self._chunks):
             small = chunk.live_rows < SMALL_ROWS
@@ -165,7 +166,7 @@ class DeliveryLog:
             yield start, len(self._chunks)
 
     def _parts(self, sequence: NDArray[np.int64]) -> Iterator[tuple[Chunk, NDArray[np.int64], NDArray[np.int64]]]:
-        """Chunk by chunk: which of the deliveries are in it, and in which rows."""
+        """Yields chunk by chunk the positions of the deliveries that are in it, and their rows."""
         owners = np.searchsorted(np.array(self._firsts, np.int64), sequence, "right") - 1
         if len(owners) and (owners == owners[0]).all():
             chunk = self._chunks[int(owners[0])]

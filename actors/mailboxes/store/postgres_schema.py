@@ -6,8 +6,8 @@ from actors.storage.postgres.database import StoreTables
 
 __all__ = ["MAILBOX_TABLES"]
 
-# The name of a fact may hold a subscriber's, of any length: a hash index has no limit, and a name is deleted before it is inserted.
-# What packed deliveries would gain by PostgreSQL's compression is not worth its time: storage external.
+# The name of a fact may contain a subscriber's name, of any length. A hash index has no length limit, and a name is deleted before it is
+# inserted. PostgreSQL's compression of packed deliveries is not worth its time, hence storage external.
 MAILBOX_TABLES = StoreTables(
     "mailboxes",
     1,

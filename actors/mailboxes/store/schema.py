@@ -1,15 +1,15 @@
 """The mailboxes' SQLite file: its tables, and how it is opened.
 
     chunks      a row for the deliveries of a batch, all mailboxes together, in columns (`delivery_chunk`)
-    settled     a row for what was settled of a chunk in one go: acknowledging appends, it does not rewrite
+    settled     a row for the deliveries of a chunk that were settled at once: acknowledging appends, it does not rewrite
     attempts    deliveries that failed before
     dead        dead letters; the delivery itself is in its chunk
-    published   the keys of a batch's events, and publications its own key (`publish_window`)
+    published   the keys of a batch's events; `publications` has the batch's own key (`publish_window`)
     subscribers names
     facts       the epoch, the next sequence number, which store this is; the last batch of a stream (committed/name) and which
                 mailboxes are read by offset (by_offset/name)
 
-A chunk goes when all of it is settled. Rows for each delivery would be simpler and cost 100,000 inserts where this costs one.
+A chunk is deleted when all of it is settled. A row for each delivery would be simpler, and cost 100,000 inserts where this costs one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from actors.storage.sqlite_file import SqliteFile, store_errors
 __all__ = ["open_mailbox_file"]
 
 APPLICATION = 0x72706D62
-"""SQLite's place for saying whose file it is: "rpmb"."""
+"""SQLite's application id "rpmb", which identifies the file as that of mailboxes."""
 VERSION = 1
 
 TABLES = """
@@ -39,8 +39,8 @@ insert or ignore into facts values ('epoch', 0), ('next_sequence', 1), ('store',
 
 
 def open_mailbox_file(path: Path, create: bool = True) -> SqliteFile:
-    """Refuses a file that is not of mailboxes, or of a newer release, before anything in it is changed, and one that
-    is new if it must not be created. Raises StoreError."""
+    """Opens the file. Refuses a file that is not of mailboxes or is of a newer release, before anything in it is changed, and a new file
+    if `create` is False. Raises StoreError."""
     file = SqliteFile(path, APPLICATION, VERSION, create)
     try:
         with store_errors(file.name):

@@ -1,4 +1,4 @@
-"""Mailboxes on disk: what happened to them, written in groups, and read back after a restart."""
+"""Writes the changes of mailboxes to disk in groups, and reads them back after a restart."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ray_pubsub.failpoints import reach
 __all__ = ["Change", "DeadRow", "MailboxStore", "Stored"]
 
 Change = list[tuple[str, Sequence[Sequence[Any]]]]
-"""Statements with the rows to run each for; a change is written wholly or not at all."""
+"""Statements, each with the rows to run it for. A change is written completely or not at all."""
 
 PUT_ATTEMPTS = "insert into attempts values (?, ?) on conflict (sequence) do update set attempts = excluded.attempts"
 PUT_DEAD = """insert into dead values (?, ?, ?, ?) on conflict (sequence) do update
@@ -42,7 +42,7 @@ class DeadRow(NamedTuple):
 
 @dataclass(slots=True)
 class Stored:
-    """What a store holds: what is live, and what to go on from."""
+    """The content of a store: live deliveries, and the state to continue from."""
 
     next_sequence: int = 1
     names: dict[int, str] = field(default_factory=dict)
@@ -53,25 +53,27 @@ class Stored:
     committed: dict[str, int] = field(default_factory=dict)
     """The last batch of each stream."""
     by_offset: list[str] = field(default_factory=list)
-    """Subscribers whose mailboxes are read by offset."""
+    """The subscribers whose mailboxes are read by offset."""
 
 
 class MailboxStore:
-    """`place` None: nothing is kept. Opening takes the next epoch, and with it the store: an instance that had it open before is refused
-    from then on (FencedError), so that an instance that was given up for dead cannot write beside its successor.
+    """The mailboxes' store; with `place` None nothing is stored. Opening it takes the next epoch, and with it the store: an instance that
+    had it open before is refused from then on (FencedError), so that an instance that was believed dead cannot write beside its
+    successor.
 
-    Changes are queued in the order of what they describe. `commit` writes all that are queued, in one transaction that is on disk when
-    it returns; callers that wait for one another's transaction go together in the next. A change that could not be written stays queued.
+    Changes are queued in the order of what they describe. `commit` writes all that are queued, in one transaction that is on disk when it
+    returns; callers that wait for one another's transaction are written together in the next. A change that could not be written stays
+    queued.
     """
 
     def __init__(self, place: str | os.PathLike[str] | Database | None = None, *, create: bool = True) -> None:
-        """`place`: the path of a SQLite file, or a database that was opened and belongs to the store from now on. Raises StoreError, also
-        if there is no file and none may be created."""
+        """`place` is the path of a SQLite file, or an open database, which the store then owns. Raises StoreError, also if there is no
+        file and `create` is False."""
         self.path = Path(place) if isinstance(place, (str, os.PathLike)) else None
-        """Of the file, if it is one."""
+        """The path of the file, if the store is one."""
         self.epoch = 1
         self.identity = uuid.uuid4().hex
-        """Which store this is; another one whenever nothing is kept."""
+        """Identifies the store; a new value at every start if nothing is stored."""
         self._queue: list[tuple[int, Change]] = []
         self._queue_lock = threading.Lock()
         self._writing = threading.Lock()
@@ -95,21 +97,22 @@ class MailboxStore:
 
     @property
     def name(self) -> str:
-        """Names the store in errors."""
+        """The store's name in errors."""
         return "mailboxes in memory" if self._database is None else self._database.name
 
     def check(self) -> None:
-        """Raises FencedError if a commit has found that the file is another's by now."""
+        """Raises FencedError if a commit has found that another instance has taken the store over."""
         if self._fenced is not None:
             raise self._fenced
 
     @property
     def queued(self) -> int:
-        """Changes that are not on disk."""
+        """The number of changes that are not on disk."""
         return len(self._queue)
 
     def load(self, window: int, window_bytes: int) -> Stored:
-        """What is live. To be asked once, before the first change. `window`: how many keys are remembered, and how many bytes of them."""
+        """Loads the live content. Must be called once, before the first change. `window` is the number of keys that are remembered, and
+        `window_bytes` their size."""
         self._events, self._publications = WindowRows(window, window_bytes), WindowRows(window, window_bytes)
         if self._connection is None:
             return Stored()
@@ -156,7 +159,7 @@ class MailboxStore:
         return stored
 
     def queue(self, change: Change) -> int:
-        """To be written with the next commit. Returns a ticket to commit by."""
+        """Queues a change for the next commit. Returns a ticket to commit by."""
         with self._queue_lock:
             self._last_ticket += 1
             if self._connection is not None and change:
@@ -164,7 +167,7 @@ class MailboxStore:
             return self._last_ticket
 
     def commit(self, ticket: int | None = None) -> None:
-        """On return everything queued up to the ticket is on disk, everything queued so far if none is given."""
+        """Writes everything queued up to the ticket to disk, or everything queued so far if no ticket is given."""
         if self._connection is None:
             return
         with self._queue_lock:
@@ -186,7 +189,7 @@ class MailboxStore:
             self._written = last
 
     def write(self, change: Change) -> None:
-        """The change is on disk, or was not made and never will be."""
+        """Writes a change. If this raises, the change was not made and never will be."""
         ticket = self.queue(change)
         try:
             self.commit(ticket)
@@ -195,10 +198,10 @@ class MailboxStore:
                 if ticket > self._written:
                     self._queue = [each for each in self._queue if each[0] != ticket]
                     raise
-                # Another caller's commit took it along.
+                # Another caller's commit has written it.
 
     def close(self) -> None:
-        """Writes what is queued, unless another has the file by now."""
+        """Writes what is queued, unless another instance has taken the store over."""
         if self._database is None:
             return
         try:
@@ -239,7 +242,7 @@ class MailboxStore:
             self._database.failed()
             raise
 
-    # What is written for each thing that happens. Nothing, and no time spent, if nothing is kept.
+    # The changes for each kind of occurrence. They are empty, and take no time, if nothing is stored.
 
     def delivered(self, chunk: Chunk | None, entries: WindowEntries) -> Change:
         change: Change = []
@@ -284,7 +287,7 @@ class MailboxStore:
         ]
 
     def failed(self, attempts: Mapping[int, int]) -> Change:
-        """How often these deliveries were tried in vain."""
+        """Records the attempts of deliveries that failed."""
         return [(PUT_ATTEMPTS, list(attempts.items()))] if self.durable else []
 
     def died(self, rows: Iterable[DeadRow]) -> Change:

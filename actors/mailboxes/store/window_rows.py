@@ -1,4 +1,4 @@
-"""Which rows of a window's table the window has left behind."""
+"""Tracks which rows of a window's table are older than the window."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections import deque
 __all__ = ["WindowRows"]
 
 PARTS = 64
-"""Rows are deleted in groups of about one part in this many of the window: a number for each row would take more memory than the keys."""
+"""Rows are deleted in groups of about one part in this many of the window, because a number for each row would take more memory than the
+keys."""
 
 
 class WindowRows:
-    """Counts the keys and bytes of rows by their ids, which ascend by one. A row is left behind when newer rows hold as many keys, or as
-    many bytes, as the window remembers."""
+    """Counts the keys and bytes of rows by their ids, which ascend by one. A row is outside the window when newer rows hold as many
+    keys, or as many bytes, as the window remembers."""
 
     def __init__(self, most_keys: int, most_bytes: int) -> None:
         self._most_keys, self._most_bytes = most_keys, most_bytes
@@ -21,7 +22,7 @@ class WindowRows:
         self.next_id = 1
 
     def add(self, keys: int, size: int) -> int | None:
-        """A row with the next id. Returns the last id that is left behind, None if no more rows are."""
+        """Adds a row with the next id. Returns the last id that is now outside the window, or None if no more rows are."""
         id, self.next_id = self.next_id, self.next_id + 1
         self._keys, self._bytes = self._keys + keys, self._bytes + size
         if self._groups:
