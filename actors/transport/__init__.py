@@ -1,1 +1,1 @@
-"""How the processes of a server call one another: remote classes, calls with deadlines, Unix sockets, messages."""
+"""Communication between the processes of a server: remote classes, calls with deadlines, Unix sockets, messages."""

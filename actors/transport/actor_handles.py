@@ -1,4 +1,4 @@
-"""The other actors of a server: their handles, found by name when they are first needed, and clients that call them through Ray."""
+"""The handles of a server's other actors, found by name on first use, and clients that call these actors through Ray."""
 
 from __future__ import annotations
 
@@ -20,28 +20,29 @@ logger = logging.getLogger(__name__)
 
 
 class ActorHandles:
-    """A handle stays valid when its actor is restarted, so each is looked up once. Safe to use from several threads."""
+    """Finds actors. A handle stays valid when its actor is restarted, so each is looked up once. Safe to use from several threads."""
 
     def __init__(self, server: str) -> None:
         self.server = server
         self._handles: dict[str, Any] = {}
 
     def cluster(self) -> str:
-        """The address of this cluster."""
+        """Returns the address of this cluster."""
         return str(ray.get_runtime_context().gcs_address)
 
     def owner(self) -> str:
-        """Names this server in the lock of its data."""
+        """Returns the name of this server for the lock of its data."""
         return f"{self.server} ({self.cluster()})"
 
     def end_process(self) -> None:
-        """Ends this process at once; Ray starts it again. For an instance that no longer knows what is stored: its successor reads it."""
+        """Ends this process at once; Ray starts it again. Used by an instance that no longer knows what is stored: its successor reads
+        it."""
         logger.error("the database went away during a commit: this process ends, and its successor reads what was done")
         logging.shutdown()
         os._exit(1)
 
     def restarted(self) -> bool:
-        """Whether this actor's process was started again after it had died."""
+        """Returns whether this actor's process was restarted after it had died."""
         return bool(ray.get_runtime_context().was_current_actor_reconstructed)
 
     def registry(self) -> Any:
@@ -67,17 +68,18 @@ class ActorHandles:
 
 
 def own_node() -> str:
-    """The id of the node on which this process runs."""
+    """Returns the id of the node on which this process runs."""
     return str(ray.get_runtime_context().get_node_id())
 
 
 def actor_name(server: str, role: str) -> str:
-    """The name of an actor in Ray, within our namespace."""
+    """Returns the name of an actor in Ray, within our namespace."""
     return f"{server}/{role}"
 
 
 class RegistryClient:
-    """The registry as shards and coordinators call it: every method waits for the reply, for `timeout` seconds at most."""
+    """Calls the registry for shards and coordinators. Every method of the registry is a method here, and waits at most `timeout` seconds
+    for the reply."""
 
     def __init__(self, handles: ActorHandles, timeout: float) -> None:
         self._handles = handles
@@ -95,15 +97,15 @@ class RegistryClient:
 
 
 class MailboxClient:
-    """The mailboxes of another process as a coordinator fills them: a delivery is repeated until it is confirmed. The mailboxes recognise
-    a repetition by its key."""
+    """Delivers to the mailboxes of another process. A delivery is repeated until it is confirmed; the mailboxes recognise a repetition
+    by its key."""
 
     def __init__(self, handles: ActorHandles, timeout: float) -> None:
         self._handles = handles
         self._timeout = timeout
 
     def deliver(self, batch: Any, names: Mapping[int, str]) -> Any:
-        """`MailboxHost.deliver`."""
+        """Calls `MailboxHost.deliver`."""
 
         def call(timeout: float) -> Any:
             return answer(self._handles.mailboxes().deliver.remote(batch, names), "the mailboxes", timeout)

@@ -41,8 +41,8 @@ class Deadline:
 
 
 def sent(method: Any, *arguments: Any) -> Any:
-    """Calls a method of an actor; returns the reference to its reply. Raises SettingError if an argument cannot be sent to another process:
-    one that is nested thousands of levels deep, say, or holds an open file."""
+    """Calls a method of an actor and returns the reference to its reply. Raises SettingError if an argument cannot be sent to another
+    process, for example because it is nested thousands of levels deep or holds an open file."""
     try:
         return method.remote(*arguments)
     except (pickle.PicklingError, RecursionError, TypeError, AttributeError) as error:
@@ -51,9 +51,8 @@ def sent(method: Any, *arguments: Any) -> Any:
 
 
 def answer(reference: Any, who: str, timeout: float, waited: float = 0) -> Any:
-    """The reply to a call. Raises what the actor raised, or UnavailableError; then it is not known whether the call was executed.
-
-    `waited`: seconds that the caller has waited before, for the error's text."""
+    """Returns the reply to a call. Raises what the actor raised, or UnavailableError, after which it is not known whether the call was
+    executed. `waited` is the number of seconds that the caller has waited before, for the error's text."""
     try:
         return ray.get(reference, timeout=timeout)
     except RayError as error:
@@ -61,17 +60,17 @@ def answer(reference: Any, who: str, timeout: float, waited: float = 0) -> Any:
 
 
 def fetched(stored: StoredRef) -> Any:
-    """An object of the object store. Raises UnavailableError if it is lost because the process that owned it has died."""
+    """Returns an object from the object store. Raises UnavailableError if it is lost because the process that owned it has died."""
     return answer(stored.reference, "the object store", FETCH_TIMEOUT)
 
 
 def answers(references: Sequence[Any], who: Sequence[str], timeout: float) -> list[Any | Exception]:
-    """The replies to several calls: for each its result, or its error."""
+    """Returns the replies to several calls: for each its result, or its error."""
     if not references:
-        return []  # Ray would first look for a cluster, or start one
+        return []  # without this Ray would look for a cluster, or start one
     deadline = Deadline(timeout)
     try:
-        return list(ray.get(list(references), timeout=timeout))  # one wait for all, if all is well
+        return list(ray.get(list(references), timeout=timeout))  # a single wait suffices if no call fails
     except RayError:
         pass
     ray.wait(list(references), num_returns=len(references), timeout=deadline.left)
@@ -85,7 +84,8 @@ def answers(references: Sequence[Any], who: Sequence[str], timeout: float) -> li
 
 
 def retried(call: Callable[[float], Result], deadline: Deadline, most: float | None = None) -> Result:
-    """The result of `call`, which is repeated while the actor is unavailable and there is time. `call` gets the seconds it may wait."""
+    """Returns the result of `call`, which is repeated while the actor is unavailable and there is time. `call` gets the seconds it may
+    wait."""
     pause = PAUSE
     while True:
         try:
@@ -102,13 +102,13 @@ def _reraise(error: RayError, who: str, timeout: float) -> NoReturn:
         cause = error.cause
         if isinstance(cause, RayPubSubError):
             raise cause from None
-        if isinstance(cause, RayError):  # of a call that the actor itself made
+        if isinstance(cause, RayError):  # the error of a call that the actor itself made
             _reraise(cause, who, timeout)
         raise error
     if isinstance(error, GetTimeoutError):
         raise UnavailableError(who, _late(timeout)) from None
     if isinstance(error, RayActorError):
-        # Ray may raise the same for a process that is being started again and for one that never will be.
+        # Ray may raise the same error for a process that is being restarted and for one that never will be.
         ended = server_of_ended_actor(error.actor_id) if isinstance(error, ActorDiedError) else None
         if ended is not None:
             reason = (
@@ -121,14 +121,15 @@ def _reraise(error: RayError, who: str, timeout: float) -> NoReturn:
 
 
 def _late(timeout: float) -> str:
-    """The last of several attempts may have had no time at all."""
+    """Words a timeout for an error. The last of several attempts may have had no time at all, and is not given in seconds."""
     return f"did not answer within {timeout:.3g} s" if timeout >= SHORTEST_NAMED else "did not answer in time"
 
 
 async def answer_async(reference: Any, who: str, timeout: float) -> Any:
-    """`answer` without holding a thread."""
+    """Does the same as `answer`, without holding a thread."""
     try:
-        # Not wait_for: before Python 3.12 it loses a cancellation that comes together with the reply, and the task would go on for ever.
+        # wait_for is not used: before Python 3.12 it loses a cancellation that comes together with the reply, and the task would go on for
+        # ever.
         async with asyncio.timeout(timeout):
             return await reference
     except TimeoutError:

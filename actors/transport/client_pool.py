@@ -1,8 +1,7 @@
-"""Connections to the sockets of other actors on this node: a coordinator's to shards, a publisher's to coordinators.
+"""Pools of connections to the sockets of other actors on this node: from a coordinator to shards, from a publisher to coordinators.
 
-For as long as all is well: a request gets its reply or none, and without one the caller falls back to Ray, where restarts, crashes and
-replaced instances are distinguished. No request waits for a connection: connections are made in the background, while requests go
-through Ray.
+A pool serves the normal case only: if a request gets no reply, the caller falls back to Ray, where restarts, crashes and replaced instances
+are distinguished. No request waits for a connection: connections are made in the background, and meanwhile requests go through Ray.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ logger = logging.getLogger(__name__)
 Reply = TypeVar("Reply")
 
 PATIENCE = 1.0
-"""Seconds for the reply to a small request. Later the caller falls back to Ray."""
+"""The seconds to wait for the reply to a small request. After that the caller falls back to Ray."""
 PAUSE = 0.5
-"""Seconds without connections to an actor after one has failed."""
+"""The seconds without new connections to an actor after one has failed."""
 FAR_PAUSE = 10.0
-"""The same if the actor is on another node, or has no socket."""
+"""The same for an actor that is on another node, or has no socket."""
 
 
 class Pooled(NamedTuple):
-    """A connection, and to which actor it leads."""
+    """A connection, with the actor that it leads to."""
 
     number: int
     address: SocketAddress
@@ -41,22 +40,22 @@ class Pooled(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Peer:
-    """What is known of one actor."""
+    """The state of the connections to one actor."""
 
     address: SocketAddress | None = None
     idle: list[Pooled] = field(default_factory=list)
     connections: int = 0
-    """Idle or in use."""
+    """The number of connections, idle or in use."""
     connecting: bool = False
     not_before: float = 0.0
 
 
 class ClientPool:
-    """Safe to use from several threads. The actors are of one `role` and have numbers. `find` asks one for its address, through Ray; it may
-    take long, and may raise anything. There are at most `most` connections to each.
+    """Connections to the numbered actors of one `role`, at most `most` to each. Safe to use from several threads. `find` asks an actor for
+    its address, through Ray; it may take long, and may raise anything.
 
-    `run_in_background` is called with work that must not block the caller. A process that was forked off has no connections: it would
-    read replies to its parent.
+    `run_in_background` is called with work that must not block the caller. A forked process does not use the pool's connections, because it
+    would read its parent's replies.
     """
 
     def __init__(
@@ -73,17 +72,17 @@ class ClientPool:
         self._find, self._node, self._most = find, node, most
         self._run_in_background = _in_a_thread if run_in_background is None else run_in_background
         self.patience, self._pause = patience, pause
-        # Reentrant: the garbage collector may close a pending request while this thread has the lock.
+        # The lock is reentrant because the garbage collector may close a pending request while this thread holds it.
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._peers: dict[int, Peer] = {}
         self._closed = False
         self.answered = 0
-        """Requests that were answered over a socket."""
+        """The number of requests that were answered over a socket."""
 
     def send(self, number: int, request: Callable[[], Frame], patience: float | None = None) -> PendingRequest | None:
-        """Sends a request. None if there is no connection to this actor (yet), or if no frame can carry the request. `patience`: seconds
-        for the reply, instead of the pool's."""
+        """Sends a request. Returns None if there is no connection to this actor (yet), or if no frame can carry the request. `patience`
+        is the number of seconds to wait for the reply, in place of the pool's."""
         pooled = self._take(number)
         if pooled is None:
             return None
@@ -101,13 +100,13 @@ class ClientPool:
         except OSError as error:
             pending.fail(error)
             return None
-        except BaseException:  # it was interrupted
+        except BaseException:  # the thread was interrupted
             pending.cancel()
             raise
         return pending
 
     def forget(self, number: int) -> None:
-        """Nothing is sent to the known address of this actor any more. After a pause it is asked for its address again."""
+        """Drops the known address of an actor and the connections to it. After a pause the actor is asked for its address again."""
         with self._lock:
             peer = self._peer(number)
             peer.address, peer.not_before = None, time.monotonic() + self._pause
@@ -118,7 +117,7 @@ class ClientPool:
 
     def close(self) -> None:
         if not self.own():
-            return  # another process may hold the lock
+            return  # in a forked process another thread may hold the lock for ever
         with self._lock:
             self._closed = True
             peers = list(self._peers)
@@ -126,7 +125,7 @@ class ClientPool:
             self.forget(number)
 
     def own(self) -> bool:
-        """Whether this process has made the pool."""
+        """Returns whether this process has made the pool."""
         return self._process == os.getpid()
 
     def _peer(self, number: int) -> Peer:
@@ -136,7 +135,8 @@ class ClientPool:
         return found
 
     def _take(self, number: int) -> Pooled | None:
-        """The one used last: the others may have been closed meanwhile. If there is none, one is made for the next time."""
+        """Takes the connection that was used last, because the others may have been closed meanwhile. If there is none, one is made in
+        the background for later requests."""
         if not self.own():
             return None
         with self._lock:
@@ -148,7 +148,7 @@ class ClientPool:
             peer.connecting = True
         try:
             self._run_in_background(lambda: self._connect(number, peer))
-        except RuntimeError:  # no more threads
+        except RuntimeError:  # no more threads can be started
             peer.connecting = False
         return None
 
@@ -186,7 +186,7 @@ class ClientPool:
         pooled.connection.close()
 
     def _drop(self, pooled: Pooled) -> bool:
-        """Whether it led to the actor's current address."""
+        """Closes a connection. Returns whether it led to the actor's current address."""
         with self._lock:
             peer = self._peer(pooled.number)
             peer.connections -= 1
@@ -201,14 +201,15 @@ class ClientPool:
 
 
 class PendingRequest:
-    """A request that was sent. It must come to an end by one of these methods: the connection is good again only after its reply."""
+    """A request that was sent. One of these methods must end it, because the connection can be used again only after its reply."""
 
     def __init__(self, pool: ClientPool, pooled: Pooled, until: float) -> None:
         self._pool, self._until = pool, until
         self._pooled: Pooled | None = pooled
 
     def reply(self, timeout: float, read: Callable[[Frame], Reply]) -> Reply | None:
-        """What `read` makes of the reply, if that comes within `timeout` seconds and the pool's patience, and is valid; else None."""
+        """Returns what `read` makes of the reply, or None if the reply does not come within `timeout` seconds and the pool's patience,
+        or is not valid."""
         pooled = self._pooled
         if pooled is None or not self._pool.own():
             return None
@@ -221,7 +222,7 @@ class PendingRequest:
         except (OSError, EOFError, MemoryError) as error:
             self.fail(error)
             return None
-        except BaseException:  # it was interrupted
+        except BaseException:  # the thread was interrupted
             self.cancel()
             raise
         self._pooled = None
@@ -229,19 +230,19 @@ class PendingRequest:
         return found
 
     def unsent(self) -> None:
-        """Nothing was sent."""
+        """Ends the request when nothing was sent; the connection can be used again."""
         pooled, self._pooled = self._pooled, None
         if pooled is not None:
             self._pool._give_back(pooled, answered=False)
 
     def cancel(self) -> None:
-        """The reply is not wanted any more. Does nothing when it has come."""
+        """Ends the request because the reply is not wanted any more. Does nothing if it has come."""
         pooled, self._pooled = self._pooled, None
         if pooled is not None:
             self._pool._drop(pooled)
 
     def fail(self, reason: object) -> None:
-        """The same; and the other connections to this actor are not trusted either."""
+        """Ends the request like `cancel`, and also drops the other connections to this actor, which are not trusted either."""
         pooled, self._pooled = self._pooled, None
         if pooled is not None:
             self._pool._failed(pooled, reason)

@@ -1,7 +1,7 @@
 """A connection between two processes of one node: frames over a Unix socket, between processes of one user that both know a key.
 
-`multiprocessing.connection` is not used: its connections wait for ever for a peer that is stopped in the middle of a message, its
-messages are pickled, and its proof of the key can be sent back to where it came from.
+`multiprocessing.connection` is not used: its connections wait for ever for a peer that is stopped in the middle of a message, its messages
+are pickled, and its proof of the key can be reflected to its sender.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from actors.transport.socket_folder import check_peer, check_socket
 __all__ = ["LARGEST_REPLY", "LARGEST_REQUEST", "MOST_COLUMNS", "Connection", "Envelope", "SocketAddress"]
 
 LARGEST_REQUEST = 1 << 28
-"""Bytes. Larger ones go through Ray."""
+"""The size limit of a request in bytes. Larger ones go through Ray."""
 LARGEST_REPLY = 1 << 32
 HEAD = struct.Struct("!BHI")
-"""The frame's kind, how many columns it has, and the bytes of its header. The lengths of the columns follow, then header and columns."""
+"""The frame's kind, its number of columns, and the size of its header in bytes. The lengths of the columns follow, then header and
+columns."""
 LENGTH = struct.Struct("!Q")
 MOST_COLUMNS = 1 << 14
 READ_AT_ONCE = 1 << 16
 
 
 class SocketAddress(NamedTuple):
-    """Where a process is reached by others on its node, and the key they must know. Only sent through Ray."""
+    """The address at which other processes of the node reach this one, and the key they must know. It is only sent through Ray."""
 
     node: str
     path: str
     role: str
-    """Which actor it is: shard-0, coordinator-1."""
+    """The actor's name: shard-0, coordinator-1."""
     key: bytes
 
 
 class Envelope(NamedTuple):
-    """What a frame's first bytes announce."""
+    """The kind and sizes that a frame's first bytes announce."""
 
     kind: int
     header: int
@@ -54,19 +55,21 @@ class Envelope(NamedTuple):
 
 
 class Connection:
-    """For one thread at a time, but for `hang_up`. Every method may raise OSError (ProtocolError is one) or EOFError. Then the connection
-    must be closed: the reply to what was sent may still come, and would be taken for the reply to the next request."""
+    """One end of a connection, for one thread at a time, except `hang_up`. Every method may raise OSError (ProtocolError is one) or
+    EOFError. The connection must then be closed: the reply to what was sent may still come, and would be taken for the reply to the
+    next request."""
 
     def __init__(self, own: socket.socket, seconds: float) -> None:
-        """`seconds`: how long the peer may take to send or to take some of a frame, once it has begun. May be changed."""
+        """`seconds` is the time within which the peer must make progress in sending or receiving a frame that has begun. It may be
+        changed."""
         self._socket = own
         self.seconds = seconds
         own.settimeout(seconds)
 
     @classmethod
     def to(cls, address: SocketAddress, seconds: float) -> Connection:
-        """As a client. Raises PermissionError if the socket, or the process that listens there, is not this user's; AuthenticationError if
-        it does not know the key."""
+        """Connects as a client. Raises PermissionError if the socket, or the process that listens there, is not this user's;
+        AuthenticationError if the process does not know the key."""
         check_socket(Path(address.path))
         found = cls(socket.socket(socket.AF_UNIX), seconds)
         try:
@@ -79,7 +82,7 @@ class Connection:
         return found
 
     def admit(self, address: SocketAddress, user: int | None = None) -> None:
-        """As a server: checks the process that has connected. Raises PermissionError, AuthenticationError."""
+        """Checks, as a server, the process that has connected. Raises PermissionError and AuthenticationError."""
         check_peer(self._socket, user)
         prove_as_server(self._give, self._exactly, address.key, address.role)
 
@@ -91,7 +94,7 @@ class Connection:
             self._give(memoryview(column))
 
     def _give(self, content: bytes | memoryview) -> None:
-        """Step by step: socket.sendall would have the time of one step for the whole."""
+        """Sends all bytes step by step. With socket.sendall the timeout of one step would apply to the whole."""
         given = self._socket.send(content)
         if given < len(content):
             left = memoryview(content)[given:]
@@ -99,14 +102,14 @@ class Connection:
                 left = left[self._socket.send(left) :]
 
     def receive(self, wait: float | None, largest: int = LARGEST_REPLY) -> Frame:
-        """The next frame, if it begins within `wait` seconds; None: whenever that is."""
+        """Returns the next frame, which must begin within `wait` seconds; None waits without limit."""
         envelope = self.announced(wait)
         if envelope.nbytes > largest:
             raise ProtocolError(f"a frame of {envelope.nbytes:,} bytes, where {largest:,} are allowed")
         return self.content(envelope)
 
     def announced(self, wait: float | None) -> Envelope:
-        """The sizes of the next frame; `content` must be called for the rest."""
+        """Returns the sizes of the next frame. `content` must be called next to read the rest."""
         self._socket.settimeout(None if wait is None else max(wait, 1e-3))
         head = self._socket.recv(HEAD.size)
         self._socket.settimeout(max(self.seconds, wait or 0.0))
@@ -136,9 +139,9 @@ class Connection:
         return bytes(message)
 
     def _column(self, length: int) -> Any:
-        found = np.empty(length, np.uint8)  # not filled with zeros first
+        found = np.empty(length, np.uint8)  # np.empty avoids filling it with zeros first
         self._fill(memoryview(found))  # type: ignore[arg-type]
-        found.flags.writeable = False  # as what comes through Ray
+        found.flags.writeable = False  # read-only, like arrays that come through Ray
         return found
 
     def _fill(self, view: memoryview) -> None:
@@ -149,8 +152,8 @@ class Connection:
             view = view[more:]
 
     def hang_up(self) -> None:
-        """From any thread: whichever end waits here waits no longer."""
-        with suppress(OSError):  # it is closed already
+        """Ends all waiting at both ends. May be called from any thread."""
+        with suppress(OSError):  # the socket is closed already
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The coordinators as a publisher asks them."""
+"""A publisher's client of the coordinators."""
 
 from __future__ import annotations
 
@@ -33,22 +33,23 @@ WHO = "the coordinator"
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What goes in one request, or is repeated in several under the same idempotency key."""
+    """The content of one request, which is repeated under the same idempotency key if necessary."""
 
     events: PublishedEvents
     key: str
     deliver: bool
     begun: float = field(default_factory=time.monotonic)
-    """When the publisher took these events, on its own clock."""
+    """The time at which the publisher took these events, on its own clock."""
 
 
 class CoordinatorClient:
-    """Coordinators are used in turn. Safe to use from several threads."""
+    """Calls the coordinators in turn. Safe to use from several threads."""
 
     def __init__(self, coordinators: Sequence[Any]) -> None:
         self.coordinators = list(coordinators)
         self._turn = itertools.count(os.getpid())
-        # The pool knows the list and not this object, which is therefore freed, and its connections closed, as soon as it is not used.
+        # The pool refers to the list and not to this object, so that the object is freed, and its connections closed, when it is no longer
+        # used.
         self.pool = ClientPool("coordinator", partial(_address, self.coordinators), own_node(), MOST_CONNECTIONS)
         weakref.finalize(self, self.pool.close)
 
@@ -60,19 +61,19 @@ class CoordinatorClient:
         return Call(self.pool, number, _Publish(self, number, publication, deadline), deadline.left)
 
     def reply(self, call: Call, deadline: Deadline) -> PublishReply:
-        """Raises what the coordinator raised, or UnavailableError."""
+        """Returns the reply. Raises what the coordinator raised, or UnavailableError."""
         (found,) = replies([call], deadline)
         if isinstance(found, Exception):
             raise found
         return _fetched(found)
 
     async def publish_async(self, publication: Publication, deadline: Deadline) -> PublishReply:
-        """The same without holding a thread; through Ray."""
+        """Publishes through Ray, without holding a thread."""
         request = _Publish(self, self.turn() % len(self.coordinators), publication, deadline)
         return _fetched(await answer_async(request.call(again=False), WHO, deadline.left))
 
     def names_of(self, lineage: str, codes: NDArray[np.int32], timeout: float) -> dict[int, str]:
-        """The names of subscribers, by number."""
+        """Returns the names of subscribers, by code."""
 
         def call(left: float) -> dict[int, str]:
             names: dict[int, str] = answer(self.coordinators[0].names_of.remote(lineage, codes), WHO, left)
@@ -81,13 +82,13 @@ class CoordinatorClient:
         return retried(call, Deadline(timeout))
 
     def close(self, handle: Any) -> None:
-        """From now on every use meets this handle, which raises."""
+        """Replaces the handles by one that raises, so that every later use raises."""
         self.coordinators[:] = [handle] * len(self.coordinators)
         self.pool.close()
 
 
 def _fetched(reply: PublishReply) -> PublishReply:
-    """The columns are mapped into this process before the result is handed on: they live only as long as the coordinator."""
+    """Maps the reply's columns into this process before the result is passed on, because they live only as long as the coordinator."""
     reply.fetch(fetched)
     return reply
 
@@ -99,7 +100,7 @@ def _address(coordinators: list[Any], number: int) -> SocketAddress | None:
 
 @dataclass(slots=True, eq=False)
 class _Publish:
-    """A publication to one coordinator, for both ways (`dispatch.RemoteRequest`)."""
+    """A publication to one coordinator, over a socket or through Ray (`dispatch.RemoteRequest`)."""
 
     client: CoordinatorClient
     number: int
@@ -119,7 +120,7 @@ class _Publish:
         return read_publish_reply(frame, len(self.publication.events), self.publication.events.batch.size)
 
     def is_current(self, reply: PublishReply) -> bool:
-        return True  # a coordinator that was replaced knows it, and does not answer
+        return True  # a replaced coordinator knows it, and does not answer
 
     def call(self, again: bool) -> Any:
         coordinators = self.client.coordinators

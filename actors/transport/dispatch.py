@@ -1,8 +1,9 @@
-"""Requests to other actors: over a Unix socket if it answers, else through Ray. This is decided here and nowhere else.
+"""Sends requests to other actors: over a Unix socket if it answers, otherwise through Ray. This is decided here and nowhere else.
 
-A socket is quicker, and Ray knows more: which process is alive, where, and which instance of an actor is the current one. So whatever goes
-wrong with a socket (no connection, silence, a reply that is not valid or of a replaced instance) ends in a call through Ray, and only what
-comes of that counts. Every request may therefore arrive twice: matching changes nothing, and a publication has its idempotency key.
+A socket is faster, but Ray knows which process is alive, where, and which instance of an actor is the current one. So whatever goes wrong
+with a socket (no connection, silence, a reply that is not valid or comes from a replaced instance) leads to a call through Ray, and only
+the outcome of that call counts. Every request may therefore arrive twice: matching changes nothing, and a publication has its idempotency
+key.
 """
 
 from __future__ import annotations
@@ -22,40 +23,40 @@ Request = TypeVar("Request")
 
 
 class RemoteRequest(Protocol):
-    """One request to one actor, for both ways."""
+    """One request to one actor, which can go over a socket or through Ray."""
 
     @property
     def who(self) -> str:
-        """To whom it is sent, for errors."""
+        """The receiver's name, for errors."""
 
     def frame(self) -> Frame:
-        """For the socket. May raise anything if no frame can carry the request."""
+        """Returns the request for the socket. May raise anything if no frame can carry it."""
 
     def read(self, frame: Frame) -> Any:
-        """The reply that came over the socket. May raise anything if the frame is not valid."""
+        """Reads the reply that came over the socket. May raise anything if the frame is not valid."""
 
     def is_current(self, reply: Any) -> bool:
-        """Whether the reply of a socket is of an instance that was not replaced: one that was may live on at its old address."""
+        """Returns whether a socket's reply comes from the current instance. A replaced instance may live on at its old address."""
 
     def call(self, again: bool) -> Any:
-        """Starts a call through Ray, and gives its reference. `again`: a socket was tried before, in vain."""
+        """Starts a call through Ray and returns its reference. `again`: a socket was tried before, without success."""
 
     def finish(self, reply: Any) -> Any:
-        """The reply, or an exception, of what came through Ray."""
+        """Returns the final reply, or an exception, for a reply that came through Ray."""
 
 
 class Call:
-    """A request on its way to actor `number`. Must be waited for (`replies`) or cancelled."""
+    """A request that is in flight to actor `number`. It must be waited for (`replies`) or cancelled."""
 
     def __init__(self, pool: ClientPool, number: int, request: RemoteRequest, patience: float | None = None) -> None:
-        """`patience`: seconds for the reply of a socket; None: the pool's."""
+        """`patience` is the number of seconds to wait for the reply of a socket; None means the pool's."""
         self._pool, self._number, self.request = pool, number, request
         self._pending = pool.send(number, request.frame, patience)
         self.reference = None if self._pending is not None else request.call(again=False)
 
     def from_socket(self, deadline: Deadline) -> Any:
-        """The reply, or the error with which the actor replied. None: `reference` is to be waited for; there was no socket, or it did not
-        answer."""
+        """Returns the reply, or the error with which the actor replied. Returns None if there was no socket or it did not answer;
+        `reference` must then be waited for."""
         if self._pending is None:
             return None
         found = self._pending.reply(deadline.left, self._read)
@@ -78,13 +79,13 @@ class Call:
         return self.request.read(frame)
 
     def cancel(self) -> None:
-        """The reply is not wanted any more. Does nothing when it has come."""
+        """Gives up the reply. Does nothing if it has come."""
         if self._pending is not None:
             self._pending.cancel()
 
 
 def replies(calls: Sequence[Call], deadline: Deadline) -> list[Any]:
-    """What several requests came to: for each its reply, or its error."""
+    """Waits for several requests. Returns for each its reply, or its error."""
     try:
         found = [call.from_socket(deadline) for call in calls]
     finally:
@@ -100,8 +101,8 @@ def replies(calls: Sequence[Call], deadline: Deadline) -> list[Any]:
 def answering(
     read: Callable[[Frame], Request], answer: Callable[[Request], Any], frame_of: Callable[[Any], Frame]
 ) -> Callable[[Frame], Frame]:
-    """The other end: what a UnixServer calls with a request's frame. Errors of the request itself are replied; those that another instance
-    might not have are not, so that the caller asks again through Ray."""
+    """Returns the function that a UnixServer calls with a request's frame. Errors of the request itself are sent as the reply. Errors
+    that another instance might not have are raised, so that the caller asks again through Ray."""
 
     def answered(frame: Frame) -> Frame:
         request = decoded(read, frame)

@@ -1,4 +1,4 @@
-"""The library's errors as frames: the name of a class of `ray_pubsub.errors`, and fields that are plain values."""
+"""Encodes the library's errors as frames: the name of a class of `ray_pubsub.errors`, and fields that are plain values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLAIN = {str, int, float, bool, type(None)}
 
 
 def error_frame(error: RayPubSubError) -> Frame | None:
-    """None if the error has fields that are not plain values: then only Ray can carry it."""
+    """Returns the frame, or None if the error has fields that are not plain values, so that only Ray can carry it."""
     fields = error.__dict__
     if type(error).__name__ not in CLASSES or not set(map(type, (*error.args, *fields.values()))) <= PLAIN:
         return None
@@ -23,7 +23,7 @@ def error_frame(error: RayPubSubError) -> Frame | None:
 
 
 def read_error(frame: Frame) -> RayPubSubError:
-    """Raises ProtocolError, or anything else for a frame that is not valid (`frames.decoded`)."""
+    """Reads an error. Raises ProtocolError, or any other exception for a frame that is not valid (`frames.decoded`)."""
     reader = FrameReader(frame.header, frame.columns, fields=4)
     name, arguments, names, values = reader.fields
     check(set(map(type, (*arguments, *values))) <= PLAIN, "an error with fields that are not plain values")

@@ -1,7 +1,7 @@
-"""A batch of events as bytes, for the shards. Encoded once, in the publisher; a coordinator that has read it sends the same bytes on.
+"""Encodes a batch of events as bytes, for the shards. The publisher encodes it once; a coordinator passes the same bytes on.
 
-All lanes are joined into one column each for rows, values and rests, so that the size of a message does not depend on how many
-attributes there are, and the kernels' cells are there when the message is read.
+All lanes are joined into one column each for rows, values and rests, so that the number of a message's parts does not depend on the number
+of attributes, and the kernels' cells are available when the message is read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class EncodedEvents(NamedTuple):
 
 
 def encode_events(batch: EventBatch, writer: FrameWriter | None = None) -> EncodedEvents:
-    """The good events of a batch, and the moment that now() stands for in all of them; ids and errors are not part of it."""
+    """Encodes the good events of a batch, and the moment that now() stands for in all of them; ids and errors are not included."""
     writer = FrameWriter() if writer is None else writer
     lanes, cells = batch.lanes, batch.cells()
     dense = all(lane.rows is None for lane in lanes)
@@ -61,14 +61,14 @@ def encode_events(batch: EventBatch, writer: FrameWriter | None = None) -> Encod
 
 
 def _encoded_lists(lists: ListColumn, writer: FrameWriter) -> list[Any]:
-    """Lists: where each begins, and the elements, which are a batch of their own, with its columns among the others."""
+    """Encodes lists: where each begins, and the elements, which are a batch of their own. Its columns are among the frame's columns."""
     return [writer.column(lists.offsets), encode_events(lists.elements, writer).header]
 
 
 def _with_distinct_strings(
     batch: EventBatch, values: NDArray[np.int64], offsets: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], list[TextColumn | list[str]]]:
-    """The cells' values, strings as places in the list of their lane; and the lists, each with a string once."""
+    """Returns the cells' values, with strings as positions in the list of their lane; and these lists, in which each string occurs once."""
     strings: list[TextColumn | list[str]] = []
     for place, lane in enumerate(batch.lanes):
         if lane.strings is None:
@@ -85,7 +85,7 @@ def _with_distinct_strings(
 
 
 def decode_events(header: bytes, columns: Sequence[Any]) -> tuple[EventBatch, EncodedEvents]:
-    """The batch, and the encoded form of it to pass on: it may use only the first ones of these columns."""
+    """Returns the batch, and its encoded form to pass on, which may use only the first of these columns."""
     reader = FrameReader(header, columns, fields=FIELDS)
     batch = _decoded(reader, 0)
     return batch, EncodedEvents(header, list(columns[: reader.used]))
@@ -135,7 +135,7 @@ def _lists(reader: FrameReader, part: Any, depth: int) -> ListColumn:
 def _rows(
     size: int, lanes: int, cells: int, offsets: NDArray[np.int64] | None, rows: NDArray[np.int32] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Where each lane begins, and the row of each cell."""
+    """Returns where each lane begins, and the row of each cell."""
     if offsets is None or rows is None:
         check(offsets is None and rows is None and cells == lanes * size, "lanes that are shorter than the batch")
         if size == 1:
@@ -146,7 +146,7 @@ def _rows(
     if cells:
         check(rows.view(np.uint32).max() < size, "a row outside of the batch")
         in_order = rows[1:] > rows[:-1]
-        first_cells = offsets[(offsets > 0) & (offsets < cells)]  # their rows need not follow the lane before
+        first_cells = offsets[(offsets > 0) & (offsets < cells)]  # at the first cell of a lane the rows start again
         in_order[first_cells - 1] = True
         check(in_order.all(), "rows out of their order")
     return offsets, rows
@@ -174,7 +174,7 @@ def _lanes(size: int, layout: Sequence[tuple[str, int]], cells: Cells, with_rest
 
 
 def _check_places(lanes: list[Lane], kinds: bytes, strings: list[TextColumn]) -> None:
-    """Gives the lanes of strings what they refer to by place. These places and booleans are in their range then."""
+    """Gives the lanes of strings the texts that they refer to by position. Checks that these positions and the booleans are in range."""
     if not strings and Kind.BOOLEAN not in kinds:
         return
     texts = iter(strings)
@@ -187,7 +187,7 @@ def _check_places(lanes: list[Lane], kinds: bytes, strings: list[TextColumn]) ->
 
 
 def _texts(reader: FrameReader, part: Any) -> TextColumn:
-    """A list of texts, or their bytes and where each begins."""
+    """Reads a list of texts, or their bytes and where each begins."""
     check(type(part) is list, "strings that are neither texts nor columns")
     if len(part) != 2 or type(part[0]) is str:
         check(set(map(type, part)) <= {str}, "strings that are not texts")
@@ -201,7 +201,7 @@ def _texts(reader: FrameReader, part: Any) -> TextColumn:
 
 
 def _below(values: NDArray[np.int64], end: int) -> bool:
-    """Whether all are from 0 up to `end`, without it."""
-    if len(values) == 1:  # numpy takes longer for one than Python
+    """Returns whether all values are at least 0 and less than `end`."""
+    if len(values) == 1:  # for a single value numpy is slower than Python
         return 0 <= int(values[0]) < end
     return not len(values) or int(values.view(np.uint64).max()) < end

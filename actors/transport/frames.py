@@ -1,8 +1,8 @@
 """Frames: the form in which requests and replies cross a socket, and the checks before anything received is used.
 
 A frame has a kind, a header (msgpack: scalars, strings, short columns) and columns (bytes of numpy arrays and Arrow streams, sent from
-where they are and received without a further copy). Nothing in a frame can name code: there is no pickle. A reader trusts neither
-sizes nor types nor offsets; a frame that breaks a rule raises ProtocolError, and its connection is closed.
+where they are and received without a further copy). Nothing in a frame can name code: there is no pickle. A reader trusts neither sizes nor
+types nor offsets; a frame that breaks a rule raises ProtocolError, and its connection is closed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ __all__ = [
 Message = TypeVar("Message")
 
 PUBLISH, MATCH, REPLY, ERROR, NO_REPLY = range(1, 6)
-"""Kinds of frames. NO_REPLY: the request was understood and could not be answered here."""
+"""The kinds of frames. NO_REPLY means that the request was understood and could not be answered here."""
 INLINE_BYTES = 4096
-"""Columns up to this size are copied into the header: a read of their own would take longer."""
+"""Columns up to this size in bytes are copied into the header, because a read of their own would take longer."""
 
 
 class ProtocolError(ConnectionError):
@@ -50,32 +50,33 @@ class Frame(NamedTuple):
     kind: int
     header: bytes
     columns: Sequence[Any] = ()
-    """Each an object with the buffer interface."""
+    """Objects with the buffer interface."""
 
     @property
     def nbytes(self) -> int:
         return len(self.header) + sum(memoryview(column).nbytes for column in self.columns)
 
     def detached(self) -> Frame:
-        """A copy that pickles as strings of bytes. Ray treats every array on its own, which takes longer than to copy a few small ones."""
+        """Returns a copy that pickles as byte strings. Ray handles every array separately, which takes longer than copying a few small
+        ones."""
         return Frame(self.kind, self.header, [bytes(column) for column in self.columns])
 
 
 class FrameWriter:
-    """Collects the columns of a frame while its header is put together. `columns`: those of a part that was encoded before."""
+    """Collects the columns of a frame while its header is put together. `columns` are those of a part that was encoded before."""
 
     def __init__(self, columns: Sequence[Any] = (), inline: float = INLINE_BYTES) -> None:
         self.columns = list(columns)
         self._inline = inline
 
     def column(self, array: NDArray[Any]) -> bytes | int:
-        """What stands in the header for a column: its bytes, or its number among the frame's columns."""
+        """Returns what the header contains for a column: its bytes, or its number among the frame's columns."""
         if array.nbytes <= self._inline:
             return array.tobytes()
         return self._add(np.ascontiguousarray(array).data.cast("B"))
 
     def buffer(self, content: Any) -> bytes | int:
-        """The same for anything with the buffer interface."""
+        """Does the same for any object with the buffer interface."""
         view = memoryview(content)
         return view.tobytes() if view.nbytes <= self._inline else self._add(view)
 
@@ -91,15 +92,15 @@ class FrameReader:
     """Reads the fields of a header and the columns they refer to, in the order in which they were written."""
 
     def __init__(self, header: bytes, columns: Sequence[Any], fields: int) -> None:
-        """`fields`: how many the header must have."""
+        """`fields` is the number of fields that the header must have."""
         self.fields = unpacked(header)
         check(type(self.fields) is list and len(self.fields) == fields, "a header with another number of fields")
         self._columns = columns
         self.used = 0
-        """Columns that were read; the next one has this number."""
+        """The number of columns that were read, which is the number of the next one."""
 
     def column(self, value: Any, kind: Any) -> NDArray[Any]:
-        """A column of this dtype. Raises ValueError if its bytes are not whole values."""
+        """Returns a column of this dtype. Raises ValueError if its bytes are not whole values."""
         return np.frombuffer(self.buffer(value), kind)
 
     def optional(self, value: Any, kind: Any) -> NDArray[Any] | None:
@@ -115,7 +116,8 @@ class FrameReader:
         return self._columns[value]
 
     def inner(self, header: bytes, fields: int) -> FrameReader:
-        """A reader of a part with a header of its own, whose columns are the next ones; `used` of it says how many were read then."""
+        """Returns a reader for a part with its own header, whose columns are the next ones. Its `used` then says how many were read in
+        all."""
         part = FrameReader(header, self._columns, fields)
         part.used = self.used
         return part
@@ -134,7 +136,7 @@ def unpacked(header: bytes) -> Any:
 
 
 def decoded(read: Callable[[Frame], Message], frame: Frame) -> Message:
-    """What `read` makes of a frame from outside. Whatever goes wrong with it is the frame's fault: raises ProtocolError."""
+    """Returns what `read` makes of a frame from outside. Any exception is the frame's fault, and is raised as ProtocolError."""
     try:
         return read(frame)
     except ProtocolError:
@@ -149,7 +151,7 @@ def check(holds: Any, problem: str) -> None:
 
 
 def ascends(column: NDArray[Any]) -> bool:
-    """Whether no value is less than the one before."""
+    """Returns whether no value is less than the one before."""
     if len(column) == 2:
         return bool(column[0] <= column[1])
     return bool((column[1:] >= column[:-1]).all())

@@ -1,11 +1,11 @@
-"""How the two ends of a connection prove that they know the server's key, before anything else is read.
+"""The handshake by which both ends of a connection prove that they know the server's key, before anything else is read.
 
     client → server   hello, client's nonce
     server → client   server's nonce, proof("server")
     client → server   proof("client")
 
 A proof is an HMAC over the side that gives it, the role of the actor (which shard, which coordinator) and both nonces. So no proof can be
-sent back to where it came from, or be used in another connection or for another actor.
+reflected to its sender, or be used in another connection or for another actor.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ HELLO = b"ray-pubsub/2"
 NONCE, PROOF = 32, 32
 Send = Callable[[bytes], None]
 Receive = Callable[[int], bytes]
-"""Gives exactly that number of bytes."""
+"""Receives exactly this number of bytes."""
 
 
 class AuthenticationError(ConnectionError):
-    """The process at the other end does not know the key, or takes this one for somebody else."""
+    """The process at the other end does not know the key, or expects another actor here."""
 
 
 def prove_as_client(send: Send, receive: Receive, key: bytes, role: str) -> None:
-    """Raises AuthenticationError."""
+    """Does the client's part of the handshake. Raises AuthenticationError."""
     client = secrets.token_bytes(NONCE)
     send(HELLO + client)
     reply = receive(NONCE + PROOF)
@@ -38,7 +38,7 @@ def prove_as_client(send: Send, receive: Receive, key: bytes, role: str) -> None
 
 
 def prove_as_server(send: Send, receive: Receive, key: bytes, role: str) -> None:
-    """Raises AuthenticationError."""
+    """Does the server's part of the handshake. Raises AuthenticationError."""
     hello = receive(len(HELLO) + NONCE)
     if not hello.startswith(HELLO):
         raise AuthenticationError("the other end speaks another protocol")

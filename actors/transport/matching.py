@@ -1,4 +1,4 @@
-"""What a coordinator asks a shard, and what the shard replies. Both cross sockets as frames, and Ray too where they are small."""
+"""A coordinator's request to a shard, and the shard's reply. Both cross sockets as frames, and if they are small also Ray."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from ray_pubsub.sharding.merging import ShardMatches
 __all__ = ["FEW_MATCHES", "MatchRequest", "ShardReply", "read_matches", "written_matches"]
 
 FEW_MATCHES = 4096
-"""Matches up to this number travel inline in a reply through Ray; more stay in the object store."""
+"""Up to this number of matches travel inline in a reply through Ray; more stay in the object store."""
 NUMBERS, STRINGS, MIXED = range(3)
-"""How a column of ids is written."""
+"""The encodings of a column of ids."""
 PLACES = {2: np.uint16, 4: np.int32}
-"""The types of a match's place, by their bytes."""
+"""The types of a match's place, by their size in bytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchRequest:
-    """A batch to be matched at the version `needed` or a later one, within `timeout` seconds. `numbers`: the reply names subscriptions by
-    number too, so that one that comes from two shards is recognised. `level`: of its most urgent event."""
+    """A batch to be matched at the version `needed` or a later one, within `timeout` seconds. With `numbers` the reply also has the
+    subscriptions' numbers, so that a match that comes from two shards is recognised. `level` is that of the most urgent event."""
 
     events: SharedEvents
     lineage: str
@@ -59,7 +59,7 @@ class MatchRequest:
 
 
 def read_request(frame: Frame) -> MatchRequest:
-    """Raises ProtocolError, or anything else for a frame that is not valid (`frames.decoded`)."""
+    """Reads a request. Raises ProtocolError, or any other exception for a frame that is not valid (`frames.decoded`)."""
     check(frame.kind == MATCH, "not a batch to be matched")
     header, lineage, needed, timeout, numbers, level = FrameReader(frame.header, (), fields=6).fields
     batch, encoded = decode_events(header, frame.columns)
@@ -70,15 +70,15 @@ def read_request(frame: Frame) -> MatchRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardReply:
-    """A shard's reply to a batch: from which instance, at which version, and what it found."""
+    """A shard's reply to a batch: the instance's epoch, its version, and the matches."""
 
     epoch: int
     version: int
     seconds: float
     count: int
-    """How many matches there are."""
+    """The number of matches."""
     matches: ShardMatches | StoredRef | None
-    """None: they come beside the reply, by a reference of their own."""
+    """None if the matches come beside the reply, by a reference of their own."""
 
     def __reduce__(self) -> Any:
         if isinstance(self.matches, ShardMatches) and self.count <= FEW_MATCHES:
@@ -93,7 +93,8 @@ class ShardReply:
 
 
 def read_reply(frame: Frame, events: int | None = None) -> ShardReply:
-    """`events`: how many were asked about. Raises ProtocolError, or anything else for a frame that is not valid."""
+    """Reads a reply. `events` is the number of events in the request. Raises ProtocolError, or any other exception for a frame that is
+    not valid."""
     reader = FrameReader(frame.header, frame.columns, fields=8)
     epoch, version, took, *columns = reader.fields
     matches = read_matches(reader, columns)
@@ -103,7 +104,7 @@ def read_reply(frame: Frame, events: int | None = None) -> ShardReply:
 
 
 def written_matches(writer: FrameWriter, matches: ShardMatches) -> Sequence[Any]:
-    """Five fields of a header."""
+    """Returns the matches as five fields of a header."""
     return (
         writer.column(matches.offsets),
         (matches.places.itemsize, writer.column(matches.places)),
@@ -129,7 +130,7 @@ def read_matches(reader: FrameReader, fields: Sequence[Any]) -> ShardMatches:
 
 
 def _unsigned(column: NDArray[Any]) -> NDArray[Any]:
-    """Negative numbers become very large ones, so that one comparison finds both."""
+    """Views a column as unsigned. Negative numbers become very large ones, so that one comparison finds both."""
     return column.view(f"u{column.itemsize}")
 
 

@@ -1,4 +1,4 @@
-"""What the actors tell one another. Plain data: columns where there are many of something."""
+"""The messages between actors: plain data, in columns where there may be many values."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ __all__ = [
 
 NO_NUMBERS = np.empty(0, np.int64)
 BARRIER_LEASES = 2
-"""Leases for which the registry waits for a coordinator to confirm a barrier. A batch that takes longer loses its lease and is matched
-again."""
+"""The number of leases for which the registry waits for a coordinator to confirm a barrier. A batch that takes longer loses its lease
+and is matched again."""
 
 RouteCount = tuple[int, Route, int]
-"""A shard, a route, and how many subscriptions."""
+"""A shard, a route, and a number of subscriptions."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """A priority rule that is new; or, without an expression, gone."""
+    """A priority rule that is new or, without an expression, removed."""
 
     id: str | int
     level: str = ""
@@ -42,19 +42,19 @@ class RuleChange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardStart:
-    """What a shard's new instance begins with."""
+    """The initial state of a shard's new instance."""
 
     epoch: int
     lineage: str
-    """Of the registry's data: numbers and versions of another lineage mean nothing here."""
+    """The lineage of the registry's data. Numbers and versions of another lineage have no meaning here."""
     content: ShardColumns
     frequencies: dict[str, float] = field(default_factory=dict)
-    """Attribute → the share of events that carry it, as far as coordinators have seen."""
+    """For each attribute the share of events that carry it, as far as coordinators have seen."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardPush:
-    """Changes for a shard, and whose."""
+    """Changes for a shard, with the lineage they belong to."""
 
     lineage: str
     changes: ShardChanges
@@ -62,11 +62,11 @@ class ShardPush:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class News:
-    """What has changed, for coordinators."""
+    """Changes for coordinators."""
 
     version: int
     touched: tuple[int, ...] = ()
-    """Shards that must have this version from now on."""
+    """The shards that must have this version from now on."""
     added: list[RouteCount] = field(default_factory=list)
     removed: list[RouteCount] = field(default_factory=list)
     subscribers: dict[int, str] = field(default_factory=dict)
@@ -74,12 +74,13 @@ class News:
     moving: bool = False
     """Whether a subscription may be on two shards at once."""
     barrier: bool = False
-    """Confirmed only when no batch is being matched that came before this."""
+    """Whether the note may be confirmed only when no batch is being matched that began before it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Note:
-    """News that a coordinator must confirm before a change is acknowledged. Notes are numbered; one who missed one asks for everything."""
+    """News that a coordinator must confirm before a change is acknowledged. Notes are numbered; a coordinator that missed one requests
+    the whole state."""
 
     registry_epoch: int
     lineage: str
@@ -89,18 +90,18 @@ class Note:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CoordinatorState:
-    """What a coordinator's new instance begins with."""
+    """The initial state of a coordinator's new instance."""
 
     epoch: int
     registry_epoch: int
     lineage: str
     serial: int
-    """Of the last note that is in this."""
+    """The serial of the last note that is contained in this state."""
     version: int
     needed: NDArray[np.int64]
-    """Per shard, the version it must have."""
+    """For each shard, the version that it must have."""
     routes: list[RouteCount]
-    """Of all subscriptions."""
+    """The routes of all subscriptions."""
     subscribers: dict[int, str]
     rules: list[Rule]
     moving: bool

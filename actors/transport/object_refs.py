@@ -17,11 +17,12 @@ SMALL_EVENTS = 64
 
 @dataclass(frozen=True, slots=True)
 class StoredRef:
-    """An object in Ray's object store. Ray resolves a reference that is an argument of a call; inside this class it is passed on."""
+    """A reference to an object in Ray's object store. Ray replaces a reference that is an argument of a call by its object; inside this
+    class the reference itself is passed on."""
 
     reference: Any
     count: int = 0
-    """How many matches, if it stands for matches."""
+    """The number of matches, if the object holds matches."""
 
 
 class SharedEvents:
@@ -32,11 +33,11 @@ class SharedEvents:
     def __init__(
         self, batch: EventBatch | None, encoded: EncodedEvents | None = None, stored: StoredRef | None = None
     ) -> None:
-        """`batch` may be None if it is stored; then it must be loaded before it is used."""
+        """`batch` may be None if it is stored; it must then be loaded before it is used."""
         self._batch, self._encoded, self.stored = batch, encoded, stored
 
     def __reduce__(self) -> Any:
-        """As Ray passes it on: by reference, if it is stored."""
+        """Pickles the batch for Ray: by reference, if it is stored."""
         return SharedEvents, (None if self.stored is not None else self.batch, None, self.stored)
 
     @property

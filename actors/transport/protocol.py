@@ -1,4 +1,4 @@
-"""What a program and a server must have in common to understand each other."""
+"""The protocol version by which a program and a server check that they understand each other."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ray_pubsub.errors import ServerReleaseError
 __all__ = ["PROTOCOL", "check_protocol", "own_protocol"]
 
 PROTOCOL = 4
-"""To be raised with every change after which a program of the release before would misunderstand a server, or the other way round: a
+"""Must be raised with every change after which a program of the previous release would misunderstand a server, or the other way round: a
 method of an actor that a `Server` calls has other arguments or another reply, or a message between them has other fields. How the two
 compare it must never change: `Registry.opened` takes nothing and returns a dict with `release` and `protocol`."""
 
 
 def own_protocol() -> dict[str, Any]:
-    """The release and protocol of this process."""
+    """Returns the release and protocol of this process."""
     return {"release": version("ray-pubsub"), "protocol": PROTOCOL}
 
 

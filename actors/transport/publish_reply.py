@@ -1,4 +1,4 @@
-"""What a coordinator replies to a publisher. What the publisher knows (ids, positions, the errors it found) does not come back."""
+"""A coordinator's reply to a publisher. It does not contain what the publisher knows: ids, positions, the errors it found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Delivered", "PublishReply", "read_publish_reply"]
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What became of the matches: they are in mailboxes, or were there (the event was published before), or found the mailbox full."""
+    """The outcome of the deliveries: matches are in mailboxes, were delivered before (duplicates), or found the mailbox full."""
 
     delivered: int = 0
     duplicates: int = 0
@@ -45,20 +45,20 @@ class Delivered:
 @dataclass(slots=True, eq=False)
 class PublishReply:
     levels: NDArray[np.uint8]
-    """Per published event, the number of its priority level."""
+    """The number of each published event's priority level."""
     level_names: tuple[str, ...]
     parts: list[ShardMatches | StoredRef]
-    """What each shard replied about the good events."""
+    """Each shard's reply about the good events."""
     lineage: str
-    """Of the server's data: what the subscribers' numbers mean."""
+    """The lineage of the server's data, for which the subscribers' codes are valid."""
     errors: list[EventError] = field(default_factory=list)
-    """Events that the server left out, beside those that the publisher did."""
+    """Errors of the events that the server left out, beside those that the publisher left out."""
     deliveries: Delivered = field(default_factory=Delivered)
     names: dict[int, str] | None = None
-    """Of the subscribers, if the matches are few."""
+    """The names of the subscribers, if the matches are few."""
 
     def __len__(self) -> int:
-        """How many matches there are."""
+        """The number of matches."""
         return sum(part.count if isinstance(part, StoredRef) else len(part) for part in self.parts)
 
     def __reduce__(self) -> Any:
@@ -69,7 +69,7 @@ class PublishReply:
         )  # fmt: skip
 
     def fetch(self, fetched: Callable[[StoredRef], ShardMatches]) -> None:
-        """Maps what is still in the object store into this process."""
+        """Maps the matches that are still in the object store into this process."""
         self.parts = [fetched(part) if isinstance(part, StoredRef) else part for part in self.parts]
 
     def frame(self) -> Frame:
@@ -92,8 +92,8 @@ class PublishReply:
 
 
 def read_publish_reply(frame: Frame, events: int | None = None, good: int | None = None) -> PublishReply:
-    """`events`, `good`: how many were published, and how many of them could be matched. Raises ProtocolError, or anything else for a
-    frame that is not valid (`frames.decoded`)."""
+    """Reads a reply. `events` is the number of events published, and `good` the number of them that could be matched. Raises
+    ProtocolError, or any other exception for a frame that is not valid (`frames.decoded`)."""
     reader = FrameReader(frame.header, frame.columns, fields=8)
     published, levels, level_names, parts, lineage, errors, delivered, names = reader.fields
     count = number(published, 0, 2**31 - 1)

@@ -1,4 +1,4 @@
-"""What a publisher sends to a coordinator, ready to travel: columns for the shards, and beside them what only the coordinator needs."""
+"""A publisher's request to a coordinator: columns for the shards, and beside them what only the coordinator needs."""
 
 from __future__ import annotations
 
@@ -28,27 +28,29 @@ __all__ = [
 
 
 MOST_WARNINGS = 100
-"""Of one publication, that are kept for its result."""
+"""The most warnings of one publication that are kept for its result."""
 
 
 @dataclass(slots=True, eq=False)
 class PublishedEvents:
-    """Events of one publication. `shared` has the good ones only, without ids: those are here."""
+    """The events of one publication. `shared` has only the good events, without ids; the ids are here."""
 
     shared: SharedEvents
     positions: NDArray[np.int64] | None
-    """Of the good ones among all; None if all are good."""
+    """The positions of the good events among all events; None if all are good."""
     ids: NDArray[Any]
     given_ids: bool
-    """Whether the publisher chose them: only then does the same id mean the same event."""
+    """Whether the publisher chose the ids. Only then does the same id mean the same event."""
     contents: Any
-    """What is delivered of each event: packed ones in a list, or the Arrow table they are rows of; None for nothing."""
+    """The content to deliver for each event: packed events in a list, or the Arrow table whose rows they are; None if nothing is
+    delivered."""
     errors: list[EventError] = field(default_factory=list)
     nbytes: int = 0
     warnings: list[EventError] = field(default_factory=list)
-    """The first attributes that were left out because their values cannot be used. The publisher keeps them: no frame has them."""
+    """The first attributes that were left out because their values cannot be used. They stay with the publisher and are not in the
+    frame."""
     warning_count: int = 0
-    """How many there were."""
+    """The number of attributes that were left out."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -58,7 +60,8 @@ class PublishedEvents:
         return self.shared.batch
 
     def keys(self) -> list[Any] | None:
-        """By which repetitions are recognised. A bad event has none: once it is corrected it is delivered under the same id."""
+        """Returns the keys by which repetitions are recognised. A bad event has none, so that it is delivered under the same id once it
+        is corrected."""
         if not self.given_ids:
             return None
         ids: list[Any] = self.ids.tolist()
@@ -68,14 +71,14 @@ class PublishedEvents:
         return [identity if place in good else None for place, identity in enumerate(ids)]
 
     def position(self, row: int) -> int:
-        """Where a good event stands among all."""
+        """Returns the position of a good event among all events."""
         return row if self.positions is None else int(self.positions[row])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishRequest:
-    """`key` is the idempotency key: a publication that is repeated under it is delivered once. `age`: seconds since the publisher took the
-    events, when this was sent: deadlines count from then."""
+    """A publication. `key` is its idempotency key: repeated under it, a publication is delivered once. `age` is the number of seconds
+    between the publisher's taking the events and sending this request; deadlines count from the earlier time."""
 
     events: PublishedEvents
     deliver: bool
@@ -107,7 +110,7 @@ class PublishRequest:
 
 
 def read_publish_request(frame: Frame) -> PublishRequest:
-    """Raises ProtocolError, or anything else for a frame that is not valid (`frames.decoded`)."""
+    """Reads a request. Raises ProtocolError, or any other exception for a frame that is not valid (`frames.decoded`)."""
     check(frame.kind == PUBLISH, "not a publication")
     reader = FrameReader(frame.header, frame.columns, fields=10)
     header, deliver, key, timeout, age, positions_field, ids_field, given, contents_field, errors = reader.fields
@@ -140,7 +143,7 @@ def _read_ids(reader: FrameReader, value: Any) -> NDArray[Any]:
 
 
 def _written_contents(writer: FrameWriter, contents: Any) -> Any:
-    """Rows of Arrow as a stream, which has only what the table shows, and not all that it was cut from."""
+    """Writes Arrow rows as a stream, which has only what the table shows, and not all of the table that it was cut from."""
     if contents is None or isinstance(contents, list):
         return contents
     sink = pa.BufferOutputStream()

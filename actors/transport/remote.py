@@ -1,7 +1,7 @@
-"""Where plain classes become Ray actors: names, restarts, threads, sockets, and which clients each gets. Nowhere else.
+"""The one place where plain classes become Ray actors: names, restarts, threads, sockets, and which clients each gets.
 
-All are named and detached, and restarted for ever. Ray repeats no call (`max_task_retries=0`): retries are ours, with ids. Calls that are
-short have threads of their own, so that none waits behind a batch.
+All actors are named and detached, and restarted for ever. Ray repeats no call (`max_task_retries=0`): retries are ours, with ids. Short
+calls have threads of their own, so that none waits behind a batch.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ __all__ = ["create_coordinator", "create_mailboxes", "create_registry", "create_
 logger = logging.getLogger(__name__)
 
 Place = str | PostgresAddress | None
-"""Where data are kept: in a folder, in a database, or nowhere."""
+"""Where data is stored: in a folder, in a database, or nowhere."""
 POLL_THREADS = MOST_POLLS + 16
 ROOM_FOR_WAITING = 2
-"""How many times the bytes that a coordinator works on at once may have arrived over sockets: some of it waits."""
+"""The bytes that may have arrived over sockets, as a multiple of the bytes that a coordinator works on at once; the rest of them waits."""
 
 
 class SocketHost:
-    """An actor that processes of its node also reach over a Unix socket."""
+    """An actor that processes of its node can also reach over a Unix socket."""
 
     _server: UnixServer | None = None
 
@@ -72,11 +72,11 @@ class SocketHost:
             logger.warning("without a socket, calls on this node go through Ray: %s", error)
 
     def socket_address(self) -> SocketAddress | None:
-        """For processes on the same node. None: there is no socket."""
+        """Returns the address for processes on the same node, or None if there is no socket."""
         return None if self._server is None else self._server.address
 
     def close_socket(self) -> None:
-        """Before the end: calls go through Ray from now on."""
+        """Closes the socket before the actor ends. From then on calls go through Ray."""
         server, self._server = self._server, None
         if server is not None:
             server.close()
@@ -94,8 +94,8 @@ class ShardActor(Shard, SocketHost):
     def match_stored(
         self, events: EventBatch, lineage: str, needed: int, timeout: float, numbers: bool, level: int
     ) -> tuple[ShardReply, ShardMatches | None]:
-        """`match` for a large batch from the object store. Many matches come beside the reply, as an object of their own: the coordinator
-        passes it on by reference."""
+        """Does the same as `match` for a large batch from the object store. Many matches are returned beside the reply, as a separate
+        object that the coordinator passes on by reference."""
         reply = self.match(MatchRequest(SharedEvents(events), lineage, needed, timeout, numbers, level))
         if reply.count <= FEW_MATCHES:
             return reply, None
@@ -119,7 +119,7 @@ class MailboxActor(MailboxHost):
 
 
 class CoordinatorActor(Coordinator, SocketHost):
-    """One of several."""
+    """One of several coordinators."""
 
     def __init__(self, server: str, number: int, settings: ServerSettings) -> None:
         _log_as(f"{server} coordinator {number}")
@@ -131,7 +131,7 @@ class CoordinatorActor(Coordinator, SocketHost):
 
 
 class CoordinatorWithMailboxes(Coordinator, MailboxHost, SocketHost):
-    """The only one: a delivery takes no call."""
+    """The only coordinator, which has the mailboxes in its process: delivering needs no remote call."""
 
     def __init__(self, server: str, number: int, settings: ServerSettings, place: Place) -> None:
         _log_as(f"{server} coordinator {number}")
@@ -153,7 +153,7 @@ def _publishing(coordinator: Coordinator) -> Callable[[Frame], Frame]:
 
 
 def create_registry(server: str, place: Place, given: Mapping[str, Any], starter: str, node: str | None) -> Any:
-    """On the node that has the data; None: on any, because they are in a database."""
+    """Creates the registry on the node that has the data; None means any node, because the data is in a database."""
     groups = {"ctl": 4, "ask": 8, "bulk": 2}
     marks = {
         "ctl": ("health", "opened", "stats", "renew", "close"),
@@ -185,7 +185,7 @@ def create_shard(server: str, number: int, settings: ServerSettings) -> Any:
 
 
 def create_coordinator(server: str, number: int, settings: ServerSettings, place: Place, node: str | None) -> Any:
-    """The only one has the mailboxes with it, and stays where their file is."""
+    """Creates a coordinator. The only one has the mailboxes with it, and stays on the node of their file."""
     groups = {"ctl": 4, "note": 2, "publish": settings.max_in_flight + MOST_WAITING}
     marks: dict[str, tuple[str, ...]] = {
         "ctl": ("health", "stats", "explain", "names_of", "close", "socket_address", "close_socket"),
@@ -200,7 +200,7 @@ def create_coordinator(server: str, number: int, settings: ServerSettings, place
 
 
 def create_mailboxes(server: str, settings: ServerSettings, place: Place, node: str | None) -> Any:
-    """For several coordinators."""
+    """Creates the mailboxes' actor, for several coordinators."""
     actor = _actor(MailboxActor, MAIL_GROUPS, MAIL_MARKS)
     return _create(actor, server, "mailboxes", node, server, settings, place)
 
@@ -213,11 +213,11 @@ MAIL_MARKS = {
 
 
 def _actor(kind: type, groups: Mapping[str, int], marks: Mapping[str, Sequence[str]], threads: int = 4) -> Any:
-    """A class of actors. `ray.method` only sets this attribute; so the classes need not import Ray."""
+    """Makes an actor class. `ray.method` only sets this attribute; setting it here means that the classes need not import Ray."""
     for group, methods in marks.items():
         for method in methods:
             getattr(kind, method).__ray_concurrency_group__ = group
-    # Without task events: Ray's GCS keeps 100,000 of them, of more than 3 kB each, and nobody reads them.
+    # Task events are switched off: Ray's GCS keeps 100,000 of them, of more than 3 kB each, and nobody reads them.
     options: dict[str, Any] = {
         "concurrency_groups": dict(groups),
         "max_concurrency": threads,
@@ -227,7 +227,7 @@ def _actor(kind: type, groups: Mapping[str, int], marks: Mapping[str, Sequence[s
 
 
 def _create(actor: Any, server: str, role: str, node: str | None, *arguments: Any) -> Any:
-    """The actor of this name, created if it does not exist."""
+    """Returns the actor of this name, and creates it if it does not exist."""
     strategy: Any = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=False)
     return actor.options(
         name=actor_name(server, role),
@@ -249,5 +249,5 @@ def _follow_mailboxes(server: str, host: MailboxHost) -> None:
 
 
 def _log_as(who: str) -> None:
-    """Lines of the actor's log file begin with its role."""
+    """Makes the lines of the actor's log file begin with its role."""
     logging.basicConfig(level=logging.INFO, format=f"%(asctime)s %(levelname)s [{who}] %(name)s: %(message)s")

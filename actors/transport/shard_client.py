@@ -1,4 +1,4 @@
-"""The shards as a coordinator asks them."""
+"""A coordinator's client of the shards."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ ALIVE_TIMEOUT = 5.0
 
 
 class InstanceEpochs:
-    """The latest instance of each shard that has replied. By lineage too: a registry that kept nothing counts from 1 again. Safe to use
-    from several threads."""
+    """The latest instance of each shard that has replied, by lineage, because a registry without a store counts epochs from 1 again.
+    Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._latest: dict[tuple[str, int], int] = {}
 
     def is_current(self, lineage: str, shard: int, epoch: int) -> bool:
-        """False if a later instance has replied before. Remembers the epoch otherwise."""
+        """Returns False if a later instance has replied before; otherwise remembers the epoch."""
         with self._lock:
             if epoch < self._latest.get((lineage, shard), 0):
                 return False
@@ -43,16 +43,17 @@ class InstanceEpochs:
 
 
 class ShardClient:
-    """Safe to use from several threads."""
+    """Calls the shards. Safe to use from several threads."""
 
     def __init__(self, handles: ActorHandles, most: int) -> None:
-        """`most`: connections to each shard."""
+        """`most` is the number of connections to each shard."""
         self._handles = handles
         self._pool = ClientPool("shard", self._address, own_node(), most)
         self._epochs = InstanceEpochs()
 
     def match(self, requests: Sequence[tuple[int, MatchRequest]], timeout: float) -> list[ShardReply | Exception]:
-        """Asks shards, by number, at once. A reply of an instance that was replaced is an UnavailableError."""
+        """Asks several shards at once; each request has the number of its shard. A reply of a replaced instance becomes an
+        UnavailableError."""
         deadline = Deadline(timeout)
         calls = []
         try:
@@ -67,11 +68,11 @@ class ShardClient:
                 call.cancel()
 
     def fetch(self, stored: StoredRef) -> Any:
-        """Maps an object of the object store into this process."""
+        """Maps an object from the object store into this process."""
         return fetched(stored)
 
     def alive(self, shard: int, timeout: float) -> int | None:
-        """The epoch of a shard that answers and has loaded; else None."""
+        """Returns the epoch of a shard that answers and has loaded, otherwise None."""
         try:
             health = answer(self._handles.shard(shard).health.remote(), f"shard {shard}", min(timeout, ALIVE_TIMEOUT))
         except UnavailableError:
@@ -79,12 +80,12 @@ class ShardClient:
         return None if health["state"] == "loading" else int(health["epoch"])
 
     def explain(self, requests: Sequence[tuple[Any, ...]], timeout: float) -> list[IndexPlan | Exception]:
-        """Calls `Shard.explain`: which shard, and the arguments."""
+        """Calls `Shard.explain`; each request has the number of the shard and the arguments."""
         references = [self._handles.shard(shard).explain.remote(*rest) for shard, *rest in requests]
         return answers(references, [f"shard {shard}" for shard, *_ in requests], timeout)
 
     def counts(self) -> dict[str, int]:
-        """For `stats`."""
+        """Returns the counts for `stats`."""
         return {"socket_replies": self._pool.answered}
 
     def close(self) -> None:
@@ -97,7 +98,7 @@ class ShardClient:
 
 
 def _retryable(shard: int, reply: ShardReply | Exception) -> ShardReply | Exception:
-    """An instance that finds itself replaced is asked again: by then Ray leads to the new one."""
+    """Makes the reply of an instance that finds itself replaced an error that is retried: by then Ray leads to the new instance."""
     if isinstance(reply, FencedError):
         return UnavailableError(f"shard {shard}", "is being replaced by a newer instance")
     return reply
@@ -105,14 +106,14 @@ def _retryable(shard: int, reply: ShardReply | Exception) -> ShardReply | Except
 
 @dataclass(slots=True, eq=False)
 class _Match:
-    """A MatchRequest to one shard, for both ways (`dispatch.RemoteRequest`)."""
+    """A MatchRequest to one shard, over a socket or through Ray (`dispatch.RemoteRequest`)."""
 
     shard: int
     request: MatchRequest
     handles: ActorHandles
     epochs: InstanceEpochs
     matches: Any = None
-    """The reference of the matches, if they are to stay in the object store."""
+    """The reference of the matches, if they stay in the object store."""
 
     @property
     def who(self) -> str:
@@ -134,7 +135,7 @@ class _Match:
         shard, request = self.handles.shard(self.shard), self.request
         if request.events.small:
             return shard.match.remote(request)
-        # As an argument of its own a reference becomes the object, in the shard's memory map.
+        # As a top-level argument a reference becomes the object, in the shard's memory map.
         events = request.events.store(ray.put).reference
         match = shard.match_stored.options(num_returns=2)
         reply, self.matches = match.remote(

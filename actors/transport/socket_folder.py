@@ -1,7 +1,8 @@
-"""Where the sockets lie, and whether a socket may be trusted: in a folder that only this user may enter, and that nobody else can rename.
+"""Chooses the folder of the sockets and decides whether a socket may be trusted: the folder must be one that only this user may enter, and
+that nobody else can rename.
 
 Another user of the machine who could rename the folder, or put a socket in its place, would read events and answer for the server. So every
-folder on the way must belong to this user or to root, and be closed to others or sticky, as /tmp is.
+folder on the path must belong to this user or to root, and be closed to others or sticky, as /tmp is.
 """
 
 from __future__ import annotations
@@ -28,16 +29,17 @@ __all__ = [
 
 PREFIX, SOCKET = "ray-pubsub-socket-", "socket"
 LONGEST_PATH = 100
-"""Of a socket, in bytes; some systems allow a few more."""
+"""The longest path of a socket in bytes; some systems allow a few more."""
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 SUFFIX = len("12345678/") + len(SOCKET)
 PEER = struct.Struct("iII")
-"""The process, the user and the group at the other end, as Linux tells them."""
+"""The process, user and group at the other end, as Linux reports them."""
 
 
 def private_folder() -> Path:
-    """A new folder, of mode 0700. Raises OSError if there is no safe place for one, or if the system does not name the users of sockets."""
+    """Creates a folder of mode 0700. Raises OSError if there is no safe place for one, or if the system does not report the users of
+    sockets."""
     if not hasattr(socket, "SO_PEERCRED"):
         raise OSError("this system does not say which user is at the other end of a socket")
     for parent in _parents():
@@ -59,7 +61,7 @@ def _parents() -> Iterator[Path]:
 
 
 def is_safe_parent(folder: Path) -> bool:
-    """Whether other users (but root) can neither rename nor replace what this user makes in the folder."""
+    """Returns whether other users (except root) can neither rename nor replace what this user creates in the folder."""
     return all(_is_closed(each) for each in (folder, *folder.parents))
 
 
@@ -73,7 +75,7 @@ def _is_closed(folder: Path) -> bool:
 
 
 def check_socket(path: Path, user: int | None = None) -> None:
-    """Before a connection is made: the socket and its folder are this user's and closed to others. Raises PermissionError, OSError."""
+    """Checks before connecting that the socket and its folder are this user's and closed to others. Raises PermissionError and OSError."""
     user = os.geteuid() if user is None else user
     for each, is_kind in ((path.parent, stat.S_ISDIR), (path, stat.S_ISSOCK)):
         found = each.lstat()
@@ -84,14 +86,14 @@ def check_socket(path: Path, user: int | None = None) -> None:
 
 
 def check_peer(connected: socket.socket, user: int | None = None) -> None:
-    """The process at the other end runs as this user. Raises PermissionError."""
+    """Checks that the process at the other end runs as this user. Raises PermissionError."""
     _, peer, _ = PEER.unpack(connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, PEER.size))
     if peer != (os.geteuid() if user is None else user):
         raise PermissionError(f"the user {peer} is at the other end of the socket")
 
 
 def remove_abandoned(parent: Path) -> None:
-    """Folders that killed processes of this user have left behind: nobody listens at their sockets any more."""
+    """Removes folders that killed processes of this user have left behind: nobody listens at their sockets any more."""
     with suppress(OSError):
         for folder in parent.glob(f"{PREFIX}*"):
             if folder.lstat().st_uid == os.geteuid() and _is_abandoned(folder / SOCKET):
@@ -105,6 +107,6 @@ def _is_abandoned(path: Path) -> bool:
             probe.connect(str(path))
         except ConnectionRefusedError:
             return True
-        except OSError:  # it is not there yet, or its queue is full
+        except OSError:  # the socket does not exist yet, or its queue is full
             pass
     return False

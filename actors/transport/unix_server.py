@@ -1,8 +1,8 @@
-"""A Unix socket at which an actor is reached by processes on its own node, beside Ray: a call through Ray takes longer than to match one
-event, and for a batch it costs every process some work for every column.
+"""A Unix socket at which processes of the same node reach an actor, beside Ray: a call through Ray takes longer than matching one event,
+and for a batch it costs every process some work for every column.
 
-A peer must run as this user and prove to know the key before anything it sends is read. Whatever goes wrong here ends in NO_REPLY or in the
-end of the connection: then the caller falls back to Ray.
+A peer must run as this user and prove that it knows the key before anything it sends is read. Whatever goes wrong here ends in NO_REPLY or
+in the end of the connection; the caller then falls back to Ray.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["UnixServer"]
 logger = logging.getLogger(__name__)
 
 MOST_CONNECTIONS = 512
-"""Each has a thread."""
+"""The most connections. Each has a thread."""
 HANDSHAKE_SECONDS = 5.0
 TAKING_SECONDS = 60.0
 PAUSE = 0.1
@@ -35,13 +35,13 @@ NOTHING = Frame(NO_REPLY, b"")
 
 
 class UnixServer:
-    """Listens from the beginning. `answer` gets a request and gives the reply; several threads call it. It raises ProtocolError for a
-    request that is not valid; what else it raises is logged, and the caller falls back to Ray.
+    """Listens from the beginning. `answer` gets a request and returns the reply; several threads call it. It raises ProtocolError for a
+    request that is not valid; other exceptions are logged, and the caller falls back to Ray.
 
-    `role`: which actor this is. `handshake`: seconds for each message of the handshake. `taking`: seconds within which the client must take
-    some of a reply; it may first wait for others, or be busy with an earlier one. Later it has to ask again. `most_bytes`: of all
-    requests that are read or being answered; a larger one is read only alone. Raises OSError if there is no safe place for the
-    socket.
+    `role` is the actor's name. `handshake` is the seconds for each message of the handshake. `taking` is the seconds within which the
+    client must take some of a reply: it may first wait for others, or be busy with an earlier one; after that it has to ask again.
+    `most_bytes` bounds all requests that are being read or answered; a larger request is read only alone. Raises OSError if there is no
+    safe place for the socket.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class UnixServer:
         most_bytes: int | None = None,
         user: int | None = None,
     ) -> None:
-        """`user`: whose processes are let in; None: this one's own."""
+        """`user` is the user whose processes are admitted; None means this process's user."""
         self._answer, self._handshake, self._taking, self._user = answer, handshake, taking, user
         self._most_bytes, self._bytes = most_bytes, 0
         self._process = os.getpid()
@@ -73,7 +73,7 @@ class UnixServer:
         threading.Thread(target=self._accept, name="unix-server", daemon=True).start()
 
     def _listen(self, path: Path) -> None:
-        """It gets its name when it listens: a socket at which nobody listens counts as abandoned."""
+        """Listens before the socket gets its final name: a socket at which nobody listens counts as abandoned."""
         early = path.with_suffix(".new")
         self._socket.bind(str(early))
         early.chmod(0o600)
@@ -81,7 +81,7 @@ class UnixServer:
         early.rename(path)
 
     def close(self) -> None:
-        """No request is answered any more. May be called again; in a process that was forked off it does nothing."""
+        """Answers no further requests. May be called again; in a forked process it does nothing."""
         if self._process != os.getpid():
             return
         with self._lock:
@@ -99,12 +99,12 @@ class UnixServer:
             try:
                 client, _ = self._socket.accept()
             except OSError as error:
-                if not self._closed.wait(PAUSE):  # mostly too many open files, which passes
+                if not self._closed.wait(PAUSE):  # mostly too many open files, which is temporary
                     logger.warning("no connection was accepted: %s", error)
                 continue
             try:
                 self._start(client)
-            except Exception:  # whatever it was: the next one is accepted
+            except Exception:  # any error: the next connection must be accepted
                 logger.exception("a connection was not accepted")
                 client.close()
 
@@ -117,19 +117,19 @@ class UnixServer:
             self._connections.add(connection)
         try:
             threading.Thread(target=self._serve, args=(connection,), name="unix-client", daemon=True).start()
-        except RuntimeError:  # no more threads
+        except RuntimeError:  # no more threads can be started
             self._connections.discard(connection)
             raise
 
     def _serve(self, connection: Connection) -> None:
-        """The handshake is here and not in `_accept`: a client that connects and is silent keeps no other one waiting."""
+        """Serves one connection. The handshake is done here and not in `_accept`, so that a silent client keeps no other one waiting."""
         try:
             connection.admit(self.address, self._user)
             connection.seconds = self._taking
             while True:
                 reply = self._reply_within_bounds(connection, connection.announced(None))
                 connection.send(reply)
-                del reply  # while no request comes, nothing is kept
+                del reply  # frees the reply while no request comes
         except EOFError:
             pass
         except (AuthenticationError, PermissionError, ProtocolError) as error:
@@ -142,7 +142,8 @@ class UnixServer:
             connection.close()
 
     def _reply_within_bounds(self, connection: Connection, envelope: Envelope) -> Frame:
-        """If there is room for the request, of which nothing is read before. Through Ray it waits outside of this process."""
+        """Reads and answers a request if there is room for it; nothing of it is read before. Through Ray a request waits outside of this
+        process."""
         size = envelope.nbytes
         with self._lock:
             room = LARGEST_REQUEST if self._most_bytes is None or not self._bytes else self._most_bytes - self._bytes
@@ -161,6 +162,6 @@ class UnixServer:
             return reply if reply.nbytes <= LARGEST_REPLY else NOTHING
         except ProtocolError:
             raise
-        except Exception as error:  # through Ray the caller gets it raised
+        except Exception as error:  # through Ray the exception is raised at the caller
             logger.debug("a request was not answered: %r", error)
             return NOTHING
