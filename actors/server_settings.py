@@ -24,16 +24,16 @@ LONGEST = 1e6
 
 
 SHORTEST_DEADLINE = 1.0
-"""Seconds, of the highest level unless other deadlines are given; each lower level has ten times as much. By default nothing is dropped
-after its deadline: deadlines are there so that the on-time rate says something."""
+"""The deadline of the highest level in seconds, unless other deadlines are given; each lower level has ten times as much. By default
+nothing is dropped after its deadline: the default deadlines only give the on-time rate a meaning."""
 
 
 class PriorityOptions(TypedDict, total=False):
-    """How priorities are determined, for `start(priority={…})`; PriorityRules explains each.
+    """How priorities are determined, for `start(priority={…})`; PriorityRules explains each option.
 
-    false_positive_rate: of all filters together. signatures: the largest number for the rules of one set of attributes. vectors: how
-    many sets of attributes have filters. discretizers: how an attribute's values are put into bins, where that is not left to the rules (a
-    Function cannot be stored, and is refused). cache: answers that are remembered.
+    false_positive_rate: of all filters together. signatures: the largest number for the rules of one set of attributes. vectors: the number
+    of sets of attributes that have filters. discretizers: how an attribute's values are put into bins, where that is not left to the rules
+    (a Function cannot be stored, and is refused). cache: the number of answers that are remembered.
     """
 
     false_positive_rate: float
@@ -46,13 +46,13 @@ class PriorityOptions(TypedDict, total=False):
 class MailboxOptions(TypedDict, total=False):
     """The settings of each mailbox of a server, for `start(mailbox={…})`.
 
-    capacity, capacity_bytes: what may wait in a mailbox; overflow: what happens beyond that. visibility_timeout: seconds after which a
+    capacity, capacity_bytes: how much may wait in a mailbox; overflow: what happens beyond that. visibility_timeout: seconds after which a
     delivery that was polled and not acknowledged is handed out again; delivery_limit: attempts before it becomes a dead letter;
-    dead_capacity: dead letters kept. in_flight_limit: deliveries polled and not yet acknowledged. deadlines: seconds from publication,
-    by level, None for none (by default the highest level has 1 s, each lower one ten times as much); expired: what happens to a
-    delivery after its deadline. Higher levels go first; with longest_wait a delivery that has waited that many seconds goes before all
-    levels, with weights each level has that many deliveries in a round. window: events remembered by their ids, and as many
-    publications by their idempotency keys; window_bytes: what each of the two may take.
+    dead_capacity: the most dead letters kept. in_flight_limit: the most deliveries that are polled and not yet acknowledged. deadlines:
+    seconds from publication, by level, None for no deadlines (by default the highest level has 1 s, each lower one ten times as much);
+    expired: what happens to a delivery after its deadline. Higher levels go first; with longest_wait a delivery that has waited that many
+    seconds goes before all levels, with weights each level has that many deliveries in a round. window: the number of events remembered by
+    their ids, and likewise of publications by their idempotency keys; window_bytes: the bytes that each of the two may take.
     """
 
     capacity: int | None
@@ -72,7 +72,7 @@ class MailboxOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """What `ray_pubsub.start` explains, checked. Raises SettingError."""
+    """The settings that `ray_pubsub.start` explains, checked. Raises SettingError."""
 
     shards: int = 2
     coordinators: int = 1
@@ -130,15 +130,15 @@ class ServerSettings:
         return MailboxSettings(levels=self.levels, **options)
 
     def priority_rules(self) -> PriorityRules:
-        """Without rules yet."""
+        """Returns priority rules with these settings, without any rule yet."""
         return PriorityRules(self.levels, confirm=self.confirm, limits=self.limits, **self.priority)
 
     def shapes(self) -> ShapeCache:
-        """Reads subscriptions as this server does."""
+        """Returns a cache that parses subscriptions as this server does."""
         return ShapeCache(self.limits, ignore_case=self.ignore_case)
 
     def changed(self, given: Mapping[str, Any]) -> ServerSettings:
-        """These settings with the given ones instead. Another engine does not keep the options of the one before."""
+        """Returns these settings with the given ones changed. Another engine does not keep the options of the previous one."""
         if given.get("engine", self.engine) != self.engine:
             given = {"options": {}, **given}
         known = [each.name for each in fields(self)]
@@ -148,7 +148,7 @@ class ServerSettings:
         return replace(self, **given)
 
     def state(self) -> dict[str, Any]:
-        """As what msgpack can write."""
+        """Returns the settings in a form that msgpack can write."""
         state = asdict(self)
         state["levels"] = list(self.levels)
         state["priority"] = dict(self.priority)
@@ -159,7 +159,7 @@ class ServerSettings:
 
     @classmethod
     def of_state(cls, state: Mapping[str, Any]) -> ServerSettings:
-        """What `state` returned, in this release or an earlier one."""
+        """Reads what `state` returned, in this release or an earlier one."""
         known = {each.name: state[each.name] for each in fields(cls) if each.name in state}
         known |= {"limits": Limits(**known["limits"]), "levels": tuple(known["levels"])}
         priority = dict(known.get("priority", {}))

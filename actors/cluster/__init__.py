@@ -1,1 +1,1 @@
-"""Finding, joining or starting a Ray cluster."""
+"""Finds, joins or starts a Ray cluster."""

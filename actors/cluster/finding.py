@@ -1,4 +1,4 @@
-"""Which cluster `start` and `connect` mean when no address is given."""
+"""Decides which cluster `start` and `connect` mean when no address is given."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ WAIT = 2.0
 
 
 def address_to_start_at(name: str, address: str | None, data_dir: str | None) -> str | None:
-    """What `join` is given: the address that the user has named; where nobody has named one, the cluster on which a server of this name
-    has this data folder open already, and else a new cluster."""
+    """Returns the address that `join` is given: the one that the user has named; otherwise that of the cluster on which a server of this
+    name has this data folder open already; otherwise "local", a new cluster."""
     if address is not None or _is_decided():
         return address
     running = living_notes(name, data_dir) if data_dir is not None else []
@@ -26,7 +26,7 @@ def address_to_start_at(name: str, address: str | None, data_dir: str | None) ->
 
 
 def server_to_connect_to(name: str | None, address: str | None, data_dir: str | None) -> tuple[str, str | None]:
-    """The name of the server that is meant, and the address that `join` is given. Raises ClusterError if that is not clear."""
+    """Returns the name of the server that is meant, and the address that `join` is given. Raises ClusterError if that is not clear."""
     if data_dir is not None:
         if address is not None:
             raise SettingError("data_dir", "says where the server is, and so does address; give one of them")
@@ -48,7 +48,7 @@ def server_to_connect_to(name: str | None, address: str | None, data_dir: str | 
 
 
 def living_notes(name: str | None = None, data_dir: str | None = None) -> list[ServerNote]:
-    """The servers that answer. Notes of others are removed."""
+    """Returns the notes of the servers that answer. Notes of servers that do not answer are removed."""
     found = []
     for note in read_notes(name, data_dir):
         if answers(note.address, WAIT):
@@ -59,7 +59,7 @@ def living_notes(name: str | None = None, data_dir: str | None = None) -> list[S
 
 
 def _is_decided() -> bool:
-    """Whether this process is in a cluster already, or the environment names one."""
+    """Returns whether this process is in a cluster already, or the environment names one."""
     return bool(os.environ.get(ADDRESS_VARIABLE)) or bool(ray_internals.import_ray().is_initialized())
 
 

@@ -1,4 +1,4 @@
-"""How a process gets to a Ray cluster: one that it is connected to already, one that runs, or one that it starts."""
+"""Connects a process to a Ray cluster: one that it is connected to already, one that runs, or one that it starts."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ FOUND = "connected to the Ray cluster at %s, found running on this machine; addr
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """This process is part of a cluster."""
+    """The membership of this process in a cluster."""
 
     address: str
     """host:port, for `ray_pubsub.connect(address=…)` in other processes."""
     node_id: str
-    """The node that this process is on."""
+    """The id of the node that this process is on."""
     namespace: str
-    """In which actors are to be named and looked up, explicitly: a connection made by others has a namespace of its own."""
+    """The namespace in which actors must be named and looked up, explicitly, because a connection made by others has a namespace of its
+    own."""
     started: bool
-    """The cluster was started for this call, and ends with `leave()`."""
+    """Whether the cluster was started for this call. If so, it ends with `leave()`."""
     connected: bool
-    """The connection was made by this call, and ends with `leave()`; otherwise it is someone else's and stays."""
+    """Whether the connection was made by this call. If so, it ends with `leave()`; otherwise it belongs to others and stays."""
 
     def leave(self) -> None:
         """Undoes what joining did, and only that. May be called again."""
@@ -67,11 +68,11 @@ def join(
 ) -> Joined:
     """Makes this process part of a cluster, or raises `ClusterError` within about `wait` seconds.
 
-    Taken is the first there is: the connection this process has; `address`; RAY_ADDRESS; with `start`, a new cluster of `cpus` (in some
-    seconds), which ends with this process; else the cluster that runs on this machine. "local" is always a new one; "auto" is RAY_ADDRESS
-    or the cluster on this machine, and with `start` a new one if there is none. Nothing is shipped to the workers: they run this Python,
-    so what is installed for it is there for them, whatever folder a program is started in; on other machines, ray-pubsub is installed
-    like Ray itself.
+    It uses the first that exists: the connection this process has; `address`; RAY_ADDRESS; with `start`, a new cluster of `cpus` (in some
+    seconds), which ends with this process; otherwise the cluster that runs on this machine. "local" is always a new cluster; "auto" is
+    RAY_ADDRESS or the cluster on this machine, and with `start` a new one if there is none. Nothing is shipped to the workers: they run
+    this Python, so they have everything that is installed for it, whatever folder a program is started in; on other machines, ray-pubsub is
+    installed like Ray itself.
     """
     ray = ray_internals.import_ray()
     if ray.is_initialized():
@@ -102,7 +103,7 @@ def join(
 
 
 def _named(address: str, wait: float) -> str:
-    """The address as Ray dials it, after it has answered."""
+    """Returns the address as Ray dials it, after it has answered."""
     _refuse_client(address)
     try:
         dialled = ray_internals.as_ray_dials(address)
@@ -110,7 +111,7 @@ def _named(address: str, wait: float) -> str:
         raise ClusterError(address, "an address is host:port, such as 10.0.0.5:6379") from error
     if is_loopback(address) and not answers(dialled, wait):
         dialled = address  # Ray would dial this machine's other address; a cluster of `start(address="local")` listens on this one
-    # Ray sends a token unasked to clusters of this machine only; an address elsewhere may be anyone's.
+    # Ray sends a token without being asked to clusters of this machine only; an address elsewhere may be anyone's.
     if dialled in ray_internals.running_clusters():
         ray_internals.send_token_if_undecided()
     probe(dialled, wait)
@@ -118,7 +119,7 @@ def _named(address: str, wait: float) -> str:
 
 
 def _on_this_machine(wait: float, *, needed: bool) -> str | None:
-    """A cluster on this machine that answers; if there is none, None, or an error if one is needed."""
+    """Returns a cluster on this machine that answers. If there is none, returns None, or raises ClusterError if one is needed."""
     running = ray_internals.running_clusters()
     found = choose(ray_internals.recorded_cluster(), running)
     if found is None:
@@ -134,12 +135,12 @@ def _on_this_machine(wait: float, *, needed: bool) -> str | None:
             raise
         if found in running:
             raise ClusterError(found, f'{error.reason} (or address="local" for a cluster of your own)') from error
-        return None  # `ray start` leaves its note behind when the machine goes down
+        return None  # `ray start` leaves its record behind when the machine goes down
     return found
 
 
 def choose(recorded: str | None, running: frozenset[str]) -> str | None:
-    """Which of this machine's clusters is meant: the one `ray start` recorded, or the only one. Ray itself takes any.
+    """Chooses among this machine's clusters: the one that `ray start` recorded, or the only one. Ray itself takes any.
 
     >>> choose(None, frozenset({"10.0.0.5:6379"}))
     '10.0.0.5:6379'
@@ -155,7 +156,8 @@ def choose(recorded: str | None, running: frozenset[str]) -> str | None:
 
 
 def is_loopback(address: str) -> bool:
-    """
+    """Returns whether an address is of this machine's loopback interface.
+
     >>> is_loopback("127.0.0.1:6379"), is_loopback("localhost:6379"), is_loopback("10.0.0.5:6379")
     (True, True, False)
     """
@@ -163,8 +165,8 @@ def is_loopback(address: str) -> bool:
 
 
 def check_protected(address: str) -> None:
-    """A server keeps subscriptions and events, and runs code for everybody who reaches its cluster. So a cluster that other machines can
-    reach must have a token, unless the user has said that it needs none. Raises ClusterError."""
+    """Raises ClusterError if other machines can reach the cluster and it has no token, unless the user has said that it needs none. A
+    server stores subscriptions and events, and its cluster runs code for everybody who reaches it."""
     if not is_loopback(address) and TOKEN_MODE_VARIABLE not in os.environ and not ray_internals.token_mode():
         raise ClusterError(address, UNPROTECTED)
 

@@ -1,4 +1,4 @@
-"""A Ray cluster of one node, started by and for this process: small, quiet, and reachable from this machine only."""
+"""Starts a Ray cluster of one node, by and for this process: small, quiet, and reachable from this machine only."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from actors.cluster.ray_internals import loopback_only, without_monitors
 from ray_pubsub.errors import ClusterError
 
 MEGABYTE = 1 << 20
-# What is in flight at once: batches and their matches are a few MB each and admission bounds their number. Ray's default, 30 % of the
-# machine's memory, is meant for data sets.
+# The store holds what is in flight at once: batches and their matches are a few MB each, and admission control bounds their number. Ray's
+# default, 30 % of the machine's memory, is meant for data sets.
 OBJECT_STORE = 512 * MEGABYTE
-# With less than this in /dev/shm (Docker gives 64 MB; Ray refuses stores below 75), the store is larger than /dev/shm on purpose:
-# Ray then keeps it in files under its temporary folder, slower, instead of filling /dev/shm, whose end is a SIGBUS and no error.
+# If /dev/shm has less than this free (Docker gives 64 MB; Ray refuses stores below 75), the store is made larger than /dev/shm on purpose:
+# Ray then keeps it in files under its temporary folder. That is slower, but filling /dev/shm would end in a SIGBUS and not in an error.
 LEAST_IN_SHARED_MEMORY = 128 * MEGABYTE
 OBJECT_STORE_IN_FILES = 256 * MEGABYTE
 
 
 def start_local_cluster(ray: Any, *, namespace: str, cpus: int, dashboard: bool) -> None:
-    """Starts it and connects this process to it. It ends with `ray.shutdown()` and with this process. Raises ClusterError."""
+    """Starts the cluster and connects this process to it. It ends with `ray.shutdown()` and with this process. Raises ClusterError."""
     try:
         with loopback_only(True), without_monitors():
             ray.init(
                 address="local",
                 namespace=namespace,
-                # Ray starts a Python worker for each in advance; all cores of a large machine would be hundreds of MB for nothing.
+                # Ray starts a Python worker for each in advance; all cores of a large machine would waste hundreds of MB.
                 num_cpus=cpus,
                 object_store_memory=object_store_memory(free_shared_memory()),
                 include_dashboard=dashboard,
-                # Workers' output stays in Ray's session folder; the terminal is the user's.
+                # Workers' output stays in Ray's session folder and out of the user's terminal.
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )
-    except Exception as error:  # Ray has no class for it
+    except Exception as error:  # Ray has no exception class for this
         ray.shutdown()
         reason = f"could not be started: {error} Is the machine overloaded? Try again, or give the address of a running cluster"
         raise ClusterError("local", reason) from error
 
 
 def object_store_memory(shared_memory: int | None) -> int:
-    """The size of the object store for a number of bytes that are free in /dev/shm (None: there is none, as on macOS).
+    """Returns the size of the object store in bytes, given the bytes that are free in /dev/shm (None if there is no /dev/shm, as on macOS).
 
     >>> object_store_memory(64 * MEGABYTE) // MEGABYTE, object_store_memory(1000 * MEGABYTE) // MEGABYTE
     (256, 512)
     """
     if shared_memory is None:
         return OBJECT_STORE_IN_FILES
-    # A fifth is left: others on the machine use /dev/shm too.
+    # A fifth is left free, because other programs use /dev/shm too.
     fitting = min(OBJECT_STORE, shared_memory * 4 // 5)
     return fitting if fitting >= LEAST_IN_SHARED_MEMORY else OBJECT_STORE_IN_FILES
 

@@ -1,4 +1,4 @@
-"""Asking a Ray cluster whether this process may join it, so that every reason why not is reported at once and by its name."""
+"""Checks whether this process may join a Ray cluster, so that every reason against it is reported at once and precisely."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ NOT_RAY = (
 
 
 def probe(address: str, wait: float) -> None:
-    """Returns if `ray.init` at this host:port (`as_ray_dials`) is going to succeed, as far as one can know. Raises `ClusterError`."""
+    """Returns if `ray.init` at this host:port (`as_ray_dials`) will succeed, as far as that can be known. Raises `ClusterError`
+    otherwise."""
     _greet(address, wait)
     if ray_internals.token_mode() and not ray_internals.has_token():
         raise ClusterError(
@@ -64,7 +65,7 @@ def _refused() -> str:
 
 
 def version_mismatch(metadata: dict[str, Any]) -> str | None:
-    """Why a process with these versions cannot be part of a cluster with those; None if it can.
+    """Returns why a process with these versions cannot be part of a cluster with those, or None if it can.
 
     >>> version_mismatch({"ray_version": "1.0", "python_version": platform.python_version()})[:35]
     'the cluster runs Ray 1.0 with Pytho'
@@ -72,9 +73,9 @@ def version_mismatch(metadata: dict[str, Any]) -> str | None:
     ray = ray_internals.import_ray()
     theirs = metadata.get("ray_version"), metadata.get("python_version")
     if None in theirs:
-        return None  # a cluster that does not say: ray.init will
+        return None  # the cluster does not report them: ray.init will check
     ours = str(ray.__version__), platform.python_version()
-    # Ray's own rule: releases are equal, and Python to the patch unless this variable says "minor".
+    # This is Ray's own rule: equal releases, and equal Python versions to the patch unless this variable says "minor".
     level = os.environ.get("RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL", "patch")
     digits = 2 if level == "minor" else 3
     if theirs[0] == ours[0] and str(theirs[1]).split(".")[:digits] == ours[1].split(".")[:digits]:
@@ -87,7 +88,7 @@ def version_mismatch(metadata: dict[str, Any]) -> str | None:
 
 
 def answers(address: str, wait: float) -> bool:
-    """Whether something listens there that may be a Ray head."""
+    """Returns whether something that may be a Ray head listens at this address."""
     try:
         _greet(address, wait)
     except ClusterError:
@@ -96,10 +97,10 @@ def answers(address: str, wait: float) -> bool:
 
 
 def _greet(address: str, wait: float) -> None:
-    """Whether a gRPC server is there: in milliseconds, where Ray's own client would wait for 40 s."""
+    """Checks that a gRPC server listens there, within milliseconds; Ray's own client would wait for 40 s. Raises ClusterError."""
     host, port = _split(address)
     try:
-        # In a thread, because the time that looking up a name may take is not bounded by a socket's timeout.
+        # This runs in a thread because a socket's timeout does not bound the lookup of a name.
         frame = _within(wait, lambda: _first_frame(host, port, wait))
     except TimeoutError:
         raise ClusterError(address, SILENT.format(wait=wait)) from None
@@ -107,7 +108,7 @@ def _greet(address: str, wait: float) -> None:
         raise ClusterError(
             address, "nothing listens there; start Ray (`ray start --head`) or correct the address"
         ) from error
-    except OSError as error:  # no such host, no route
+    except OSError as error:  # there is no such host, or no route to it
         raise ClusterError(address, f"it cannot be reached: {error.strerror or error}") from error
     if len(frame) < FRAME_HEADER or frame[3] != SETTINGS_FRAME:
         raise ClusterError(address, NOT_RAY)
@@ -133,7 +134,7 @@ def _split(address: str) -> tuple[str, int]:
 
 
 def _within(seconds: float, function: Callable[[], T]) -> T:
-    """What the function returns or raises; TimeoutError if it takes longer. Then its thread is left behind, to end by itself."""
+    """Returns or raises what the function does; raises TimeoutError if it takes longer. Its thread is then left to end by itself."""
     results: list[T] = []
     errors: list[BaseException] = []
 

@@ -1,7 +1,7 @@
-"""What Ray keeps to itself and we need: where clusters run, whether a token is at hand, what answers at an address.
+"""The access to Ray's private modules: where clusters run, whether there is a token, what answers at an address.
 
-`ray.init` finds most of this out too, but waits for 40 s where nothing answers and says little then. Read in Ray 2.60; the only file that
-uses Ray's private modules, so that a new release is checked here.
+`ray.init` finds most of this out too, but waits for 40 s where nothing answers and then says little. It was written for Ray 2.60. This is
+the only file that uses Ray's private modules, so that a new release of Ray is checked here.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ray_pubsub.errors import MissingExtraError
 
 TOKEN_MODE_VARIABLE = "RAY_AUTH_MODE"
 HEAD_VARIABLE, HEAD_PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s", "2000000"
-"""Seconds, 23 days: in milliseconds it still fits 32 bits."""
+"""Seconds, 23 days. In milliseconds the value still fits 32 bits."""
 LOOPBACK_VARIABLE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Ray's own switch, named after the systems on which it is off by default: 0 makes a node's address 127.0.0.1, and a node listens on the
-interface of its address only. `--node-ip-address=127.0.0.1` alone leaves the ports for metrics open on all interfaces."""
+"""Ray's own switch, named after the systems on which it is off by default. 0 makes a node's address 127.0.0.1, and a node listens only
+on the interface of its address. `--node-ip-address=127.0.0.1` alone leaves the ports for metrics open on all interfaces."""
 METADATA_KEY, METADATA_NAMESPACE = b"CLUSTER_METADATA", b"cluster"
 
 
 def import_ray() -> Any:
-    """The module `ray`; imported here and not at the top, so that its absence is an error of ours."""
+    """Returns the module `ray`. It is imported here and not at the top, so that its absence raises an error of ours."""
     try:
         import ray
     except ImportError as error:
@@ -34,15 +34,15 @@ def import_ray() -> Any:
 
 
 def as_ray_dials(address: str) -> str:
-    """The host:port to which `ray.init(address)` will talk: Ray replaces a loopback host by the machine's own address."""
+    """Returns the host:port that `ray.init(address)` will contact: Ray replaces a loopback host by the machine's own address."""
     dialled: str | None = _part("_private.services").canonicalize_bootstrap_address(address)
     return dialled or address
 
 
 @contextmanager
 def loopback_only(whether: bool) -> Iterator[None]:
-    """While a cluster is started or joined: whether it is reachable from this machine only. Processes that are started take the variable
-    over; this one has read it already."""
+    """Makes a cluster that is started or joined in this block reachable from this machine only, if `whether` is true. New processes
+    inherit the variable; in this process, which has read it already, Ray's constant is set."""
     if not whether:
         yield
         return
@@ -57,8 +57,9 @@ def loopback_only(whether: bool) -> Iterator[None]:
 
 @contextmanager
 def without_monitors() -> Iterator[None]:
-    """While a cluster of one node is started: without the processes that would scale it and send workers' logs to drivers. Nobody uses
-    them there, and they cost 2 s of CPU and 100 MB. `ray.init` has no argument for them; `ray.cluster_utils` and Ray's own tests do."""
+    """Starts a cluster of one node in this block without the processes that would scale it and send workers' logs to drivers. Nobody
+    uses them there, and they cost 2 s of CPU and 100 MB. `ray.init` has no argument for them; `ray.cluster_utils` and Ray's own tests
+    do."""
     node = _part("_private.node").Node
     methods = {name: getattr(node, name) for name in ("start_monitor", "start_log_monitor")}
     for name in methods:
@@ -72,16 +73,16 @@ def without_monitors() -> Iterator[None]:
 
 @contextmanager
 def outliving_the_head() -> Iterator[None]:
-    """While a running cluster is joined: Ray, which ends every process whose cluster's head it could not reach for 60 s, does not end this
-    one. Calls raise UnavailableError then, and leaving the cluster works. Ray reads the variable when it connects; processes that this one
-    starts do not get it, because workers should end with their cluster."""
+    """Lets this process survive the loss of the cluster that it joins in this block: Ray ends every process that could not reach its
+    cluster's head for 60 s. Calls then raise UnavailableError, and leaving the cluster works. Ray reads the variable when it
+    connects; processes that this one starts do not get it, because workers should end with their cluster."""
     with _variable(HEAD_VARIABLE, HEAD_PATIENCE):
         yield
 
 
 @contextmanager
 def _variable(name: str, value: str) -> Iterator[None]:
-    """Sets a variable of the environment for a while."""
+    """Sets a variable of the environment for the duration of the block."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:
@@ -94,37 +95,38 @@ def _variable(name: str, value: str) -> Iterator[None]:
 
 
 def recorded_cluster() -> str | None:
-    """The address that the last `ray start` on this machine left in Ray's temporary folder; perhaps of a cluster long gone."""
+    """Returns the address that the last `ray start` on this machine recorded in Ray's temporary folder, perhaps of a cluster that is
+    long gone."""
     return _part("_private.utils").read_ray_address() or None
 
 
 def running_clusters() -> frozenset[str]:
-    """The addresses of all clusters that have a process on this machine, from the process list."""
+    """Returns the addresses of all clusters that have a process on this machine, from the process list."""
     find = _part("_private.services").find_gcs_addresses
     find.cache_clear()
     return frozenset(find())
 
 
 def token_mode() -> bool:
-    """Whether this process sends a token with its requests."""
+    """Returns whether this process sends a token with its requests."""
     raylet = _part("_raylet")
     return bool(raylet.get_authentication_mode() == raylet.AuthenticationMode.TOKEN)
 
 
 def has_token() -> bool:
-    """Whether there is a token (RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH, ~/.ray/auth_token), to be sent or not."""
+    """Returns whether there is a token (RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH, ~/.ray/auth_token), whether or not it is sent."""
     return bool(_part("_raylet").AuthenticationTokenLoader.instance().has_token(ignore_auth_mode=True))
 
 
 def send_token_if_undecided() -> None:
-    """Turns the token mode on if RAY_AUTH_MODE is not set and a token is there, as `ray.init("auto")` does for clusters of this machine."""
+    """Turns the token mode on if RAY_AUTH_MODE is not set and there is a token, as `ray.init("auto")` does for clusters of this machine."""
     if TOKEN_MODE_VARIABLE not in os.environ and has_token():
         os.environ[TOKEN_MODE_VARIABLE] = "token"
         _part("_raylet").Config.initialize("")
 
 
 def metadata_of(address: str, timeout: float) -> dict[str, Any]:
-    """What the cluster says about itself: ray_version, python_version. Raises PermissionError if it does not accept our token.
+    """Returns what the cluster reports about itself: ray_version, python_version. Raises PermissionError if it does not accept our token.
 
     In token mode there must be a token: without one Ray ends the whole process.
     """
@@ -140,7 +142,7 @@ def metadata_of(address: str, timeout: float) -> dict[str, Any]:
 
 
 def server_of_ended_actor(actor_id: str | None) -> str | None:
-    """The server of an actor that will not be started again; None if it may be, if it is not ours, or if Ray does not say."""
+    """Returns the server of an actor that will not be restarted; None if it may be, if it is not ours, or if Ray does not say."""
     if actor_id is None:
         return None
     try:
@@ -152,5 +154,5 @@ def server_of_ended_actor(actor_id: str | None) -> str | None:
 
 
 def _part(module: str) -> Any:
-    """A module of Ray by its name: what is private has no types to check against."""
+    """Returns a module of Ray by its name. Private modules have no types to check against."""
     return import_module(f"ray.{module}")

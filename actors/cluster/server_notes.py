@@ -1,7 +1,8 @@
-"""Which servers of this user run on this machine, and at which address: a small file for each, so that `connect` finds a server by its name
-or its data folder although every local cluster has another port.
+"""Records which servers of this user run on this machine, and at which address: a small file for each, so that `connect` finds a server by
+its name or its data folder although every local cluster has another port.
 
-Notes are hints. One whose cluster no longer answers was left by a program that was killed, and is removed by the next one that reads it.
+Notes are hints. A note whose cluster no longer answers was left by a program that was killed, and is removed by the next program that reads
+it.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
 @dataclass(frozen=True, slots=True)
 class ServerNote:
-    """One server: its name, its cluster's host:port, and its data folder, if it has one."""
+    """A note of one server: its name, its cluster's host:port, and its data folder, if it has one."""
 
     name: str
     address: str
     data_dir: str | None
     pid: int
-    """Of the program that started it."""
+    """The process id of the program that started it."""
     started: float
 
     @classmethod
     def of(cls, name: str, address: str, data_dir: str | None) -> ServerNote:
-        """The note of a server that this process has just started."""
+        """Returns the note of a server that this process has just started."""
         return cls(name, address, data_dir, os.getpid(), time.time())
 
     def __str__(self) -> str:
@@ -48,8 +49,8 @@ class ServerNote:
 
 
 def write_note(note: ServerNote) -> None:
-    """Leaves the note in the user's runtime folder, readable by this user only. Without a safe folder none is left: the server can still be
-    found by its address."""
+    """Writes the note to the user's runtime folder, readable by this user only. Without a safe folder none is written; the server can
+    still be found by its address."""
     for folder in _folders():
         with suppress(OSError):
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -63,7 +64,7 @@ def write_note(note: ServerNote) -> None:
 
 
 def remove_note(name: str, address: str) -> None:
-    """The server has ended."""
+    """Removes the note of a server that has ended."""
     for folder in _folders():
         if _is_private(folder):
             with suppress(OSError):
@@ -71,7 +72,7 @@ def remove_note(name: str, address: str) -> None:
 
 
 def read_notes(name: str | None = None, data_dir: str | None = None) -> list[ServerNote]:
-    """The notes of servers with this name and this data folder, the newest first; None stands for any."""
+    """Returns the notes of servers with this name and this data folder, the newest first; None stands for any."""
     found: dict[tuple[str, str], ServerNote] = {}
     for folder in _folders():
         if not _is_private(folder):
@@ -84,7 +85,8 @@ def read_notes(name: str | None = None, data_dir: str | None = None) -> list[Ser
 
 
 def _folders() -> Iterator[Path]:
-    """Where notes may be. A program that runs without a login session has no XDG_RUNTIME_DIR, so all of them are read."""
+    """Yields the folders that may have notes. A program that runs without a login session has no XDG_RUNTIME_DIR, so all of them are
+    read."""
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
         folder = Path(named)
@@ -99,7 +101,8 @@ def _folders() -> Iterator[Path]:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether the folder is this user's alone: a note that another user could write would lead a program to that user's cluster."""
+    """Returns whether only this user can use the folder: a note that another user could write would lead a program to that user's
+    cluster."""
     try:
         found = folder.lstat()
     except OSError:

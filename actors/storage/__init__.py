@@ -1,1 +1,1 @@
-"""What every durable file of a server shares: the data folder and how SQLite files are opened."""
+"""The common base of a server's stores: the data folder, SQLite files and PostgreSQL."""

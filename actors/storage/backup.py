@@ -1,4 +1,4 @@
-"""Copies of a server's data folder, made while the server runs, and put back.
+"""Copies a server's data folder while the server runs, and restores such a copy.
 
 A copy is a data folder itself: the stores, their checksums, and the manifest, which is written last, so that a copy without it is not
 complete. A server can be started with such a folder, or with a copy of it made by any program.
@@ -44,7 +44,7 @@ def copy_store(source: str, folder: Path) -> None:
 
 
 def finish_copy(data_dir: Path, folder: Path) -> None:
-    """After all stores: writes the manifest. Raises StoreError."""
+    """Writes the manifest, after all stores were copied. Raises StoreError."""
     with file_errors(folder):
         draft = folder / f"{MANIFEST}.new"
         shutil.copyfile(data_dir / MANIFEST, draft)
@@ -55,9 +55,9 @@ def finish_copy(data_dir: Path, folder: Path) -> None:
 
 
 def restore(copy: Path, data_dir: Path) -> None:
-    """Makes a data folder of a copy: completely, or not at all. The stores get new identities: what others know of the state after the
-    copy (where a stream has read to, say) does not hold for them. Raises StoreError if the copy is not complete or damaged, or if there
-    is data in the folder already."""
+    """Makes a data folder from a copy, completely or not at all. The stores get new identities, because what others know of the state
+    after the copy (the offset of a stream, for example) does not apply to them. Raises StoreError if the copy is not complete or is
+    damaged, or if there is data in the folder already."""
     with file_errors(data_dir):
         if not (copy / MANIFEST).exists():
             raise StoreError(str(copy), f"has no {MANIFEST}, so it is no complete copy of a server's data")
@@ -75,7 +75,7 @@ def restore(copy: Path, data_dir: Path) -> None:
             ):  # with its checksums; in a folder that was copied while it ran, with its log
                 shutil.copyfile(source, draft / source.name)
             _renew(store, draft / STORES[store], copy)
-        (draft / MANIFEST).unlink()  # without it, stores are listed under their new identities when they are opened
+        (draft / MANIFEST).unlink()  # without it, the stores are listed under their new identities when they are opened
         (draft / "server.lock").unlink()
         sync_folder(draft)
         draft.rename(data_dir)
@@ -83,7 +83,7 @@ def restore(copy: Path, data_dir: Path) -> None:
 
 
 def _renew(store: str, path: Path, copy: Path) -> None:
-    """Checks a copied store, and gives it a new identity."""
+    """Checks a copied store and gives it a new identity."""
     if not path.exists():
         raise StoreError(str(copy / path.name), f"is missing, although {MANIFEST} lists it")
     try:

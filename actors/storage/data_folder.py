@@ -1,7 +1,7 @@
-"""The folder in which a server keeps its data: one server at a time, and its stores are never replaced by empty ones.
+"""The folder that holds a server's data: it belongs to one server at a time, and its stores are never replaced by empty ones.
 
-Every process that writes there holds a shared lock of the operating system, which ends with the process; the lock file names the server.
-A manifest lists the stores by their identities. A store that is listed is never created again: if its file is missing (the volume is not
+Every process that writes there holds a shared lock of the operating system, which ends with the process; the lock file names the server. A
+manifest lists the stores by their identities. A store that is listed is never created again: if its file is missing (the volume is not
 mounted, somebody has removed it), opening it raises an error that says so.
 """
 
@@ -31,11 +31,11 @@ REMEDY = "mount its volume or restore it from a copy; an empty one is not create
 
 
 class DataFolder:
-    """A folder that this process has claimed for a server; a context manager that gives it back."""
+    """A folder that this process has claimed for a server; a context manager that releases it."""
 
     def __init__(self, path: Path, owner: str, *, new: bool) -> None:
-        """`owner`: names the server; another server is refused (StoreError) while any process of this one has claimed the folder. `new`:
-        the folder may be without data, because this is a server's first start; otherwise it must have a manifest."""
+        """`owner` names the server; another server is refused (StoreError) while any process of this one has claimed the folder. With
+        `new` the folder may be without data, because this is a server's first start; otherwise it must have a manifest."""
         self.path = path
         if not new and not (path / MANIFEST).exists():
             raise StoreError(
@@ -59,20 +59,21 @@ class DataFolder:
         self.close()
 
     def close(self) -> None:
-        """Gives the folder back. Closing it again does nothing."""
+        """Releases the folder. A second call does nothing."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
     def may_create(self, store: str) -> bool:
-        """Whether a store may be created: not if the manifest lists it. Raises StoreError if its file is missing and must not be."""
+        """Returns whether a store may be created: not if the manifest lists it. Raises StoreError if its file is missing although it
+        must exist."""
         listed, path = self.stores(), self.path / STORES[store]
         if store in listed:
             if not path.exists():
                 raise StoreError(str(path), f"is missing, although the folder's {MANIFEST} lists it; {REMEDY}")
             return False
         siblings = [name for name in STORES.values() if name != path.name and (self.path / name).exists()]
-        # The registry is the first store of a folder, and all others are created beside it.
+        # The registry is the first store of a folder; the others are created beside it.
         if not path.exists() and (siblings and store == "registry"):
             raise StoreError(str(path), f"is missing, although {siblings[0]} is there; {REMEDY}")
         if not path.exists() and store != "registry" and "registry" not in listed:
@@ -92,7 +93,7 @@ class DataFolder:
                 self._write({"format": FORMAT, "stores": {**listed, store: identity}})
 
     def stores(self) -> dict[str, str]:
-        """The stores of the manifest and their identities."""
+        """Returns the stores of the manifest and their identities."""
         path = self.path / MANIFEST
         with file_errors(path):
             try:
@@ -116,7 +117,7 @@ class DataFolder:
                 os.pwrite(self._lock, owner.encode(), 0)
             with suppress(BlockingIOError):
                 fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                # Read under the lock: between the two locks another server may have come first.
+                # The name is read under the lock, because another server may have come first between the two locks.
                 if os.pread(self._lock, 4096, 0).decode(errors="replace") == owner:
                     return
                 fcntl.flock(self._lock, fcntl.LOCK_UN)
@@ -128,7 +129,7 @@ class DataFolder:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """While the manifest is changed: several processes of a server may do so at once."""
+        """Holds a lock while the manifest is changed, because several processes of a server may do so at once."""
         with file_errors(self.path):
             folder = os.open(self.path, os.O_RDONLY)
             try:
@@ -138,7 +139,7 @@ class DataFolder:
                 os.close(folder)
 
     def _write(self, content: object) -> None:
-        """All or nothing: a crash leaves the old manifest or the new one."""
+        """Writes the manifest atomically: a crash leaves the old one or the new one."""
         path = self.path / MANIFEST
         draft = path.with_suffix(".new")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:

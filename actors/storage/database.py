@@ -1,7 +1,7 @@
-"""What a store needs of the database it is kept in: SQLite in a file of this machine, or PostgreSQL.
+"""The contract between a store and its database: SQLite in a file of this machine, or PostgreSQL.
 
-Both understand the SQL that the stores are written in, with `?` for a value. What differs is here: how transactions begin, how many rows
-are written at once, how ids of two kinds fit one column, which errors there are.
+Both understand the SQL that the stores are written in, with `?` for a value. The differences are hidden here: how transactions begin, how
+many rows are written at once, how ids of two kinds fit one column, which errors there are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["DamagedContentError", "Database", "Rows", "Session", "content_of"]
 
 
 class Rows(Protocol):
-    """What a statement found."""
+    """The result of a statement."""
 
     @property
     def rowcount(self) -> int: ...
@@ -44,13 +44,13 @@ class Session(Protocol):
         """Runs statements, each for all its rows."""
 
     def load(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Inserts many rows, which have a value for each column, in the way that is fastest."""
+        """Inserts many rows, which have a value for each column, in the fastest way."""
 
     def among(self, column: str, values: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-        """A condition that the column has one of at most VALUES_IN_A_QUERY values, and its parameters."""
+        """Returns a condition that the column has one of these values, at most VALUES_IN_A_QUERY, and its parameters."""
 
     def id_value(self, identity: str | int) -> Any:
-        """An id as a parameter. In both databases 1 and '1' are different ids of one column."""
+        """Converts an id to a parameter. In both databases 1 and '1' are different ids of one column."""
 
     def begin_write(self) -> None:
         """Begins a transaction. No other process writes to the same store until it ends."""
@@ -59,8 +59,8 @@ class Session(Protocol):
         """Begins a transaction that sees one committed state, that of its first query, and waits for no writer."""
 
     def commit(self) -> None:
-        """What was written survives the loss of the process or the power from now on. If this raises, nothing was written, or the
-        database does not answer and whether it was is not known."""
+        """Commits. When this returns, what was written survives the loss of the process or of power. If this raises, either nothing was
+        written, or the database does not answer and it is not known whether it was."""
 
     def rollback(self) -> None: ...
 
@@ -68,11 +68,11 @@ class Session(Protocol):
 
 
 class Database(Protocol):
-    """Where one store is kept, opened for writing."""
+    """The database of one store, opened for writing."""
 
     @property
     def name(self) -> str:
-        """Names the store in errors; without a password."""
+        """The store's name in errors, without a password."""
 
     @property
     def writer(self) -> Session: ...
@@ -82,35 +82,35 @@ class Database(Protocol):
         """Whether there can be sessions beside the writer's."""
 
     def reader(self) -> Session:
-        """A further session, which cannot write."""
+        """Returns a further session, which cannot write."""
 
     def errors(self) -> AbstractContextManager[None]:
         """Raises the database's errors as StoreError or UnavailableError."""
 
     def committed(self) -> None:
-        """To be called after each commit."""
+        """Must be called after each commit."""
 
     def failed(self) -> None:
-        """To be called after each commit that failed."""
+        """Must be called after each commit that failed."""
 
     def give_back_space(self) -> None:
-        """Returns what is not used to the file system, as far as that is the store's task."""
+        """Returns unused space to the file system, as far as that is the store's task."""
 
     def doubt(self) -> None:
-        """Called when what is in memory may differ from what is stored, and cannot be compared because the database is away. This process
-        must not go on as if it knew."""
+        """Called when the state in memory may differ from what is stored, and cannot be compared because the database is away. This
+        process must not continue with its state."""
 
     def close(self) -> None:
-        """Nothing is lost without it. May be called again."""
+        """Closes the database. Nothing is lost if it is not called. May be called again."""
 
 
 class DamagedContentError(Exception):
-    """What a row holds cannot be read; the message says which."""
+    """The content of a row cannot be read; the message says which row."""
 
 
 @contextmanager
 def content_of(row: str) -> Iterator[None]:
-    """Raises what unpacking damaged bytes may raise as DamagedContentError."""
+    """Converts the exceptions of unpacking damaged bytes to DamagedContentError."""
     try:
         yield
     except (

@@ -1,4 +1,4 @@
-"""Opening a store in a background thread, again and again until it succeeds.
+"""Opens a store in a background thread, with retries until it succeeds.
 
 Ray never restarts an actor whose constructor has raised. So a constructor starts this, and calls that need the store raise the true error
 (the disk is full, the folder is missing) until the store is open.
@@ -21,15 +21,15 @@ Opened = TypeVar("Opened")
 logger = logging.getLogger(__name__)
 
 FIRST_ATTEMPT = 60.0
-"""Seconds for which `get` waits for the first attempt."""
+"""The seconds for which `get` waits for the first attempt."""
 RETRY_EVERY = 1.0
 
 
 class Opening(Generic[Opened]):
-    """Safe to use from several threads."""
+    """A store that is being opened. Safe to use from several threads."""
 
     def __init__(self, open: Callable[[], Opened], who: str) -> None:
-        """`open` raises a SettingError for what no retry can mend, any other error for what may change. `who`: named in errors."""
+        """`open` raises SettingError for what no retry can mend, any other error for what may change. `who` is named in errors."""
         self._open, self._who = open, who
         self._opened: Opened | None = None
         self._error: RayPubSubError | None = None
@@ -38,17 +38,17 @@ class Opening(Generic[Opened]):
         self._thread.start()
 
     def get(self) -> Opened:
-        """What was opened. Raises the error of the last attempt."""
+        """Returns the opened store. Raises the error of the last attempt."""
         if self._opened is None:
             if not self._attempted.wait(FIRST_ATTEMPT):
                 raise UnavailableError(self._who, "is still opening its store")
             if self._opened is None:
                 assert self._error is not None
-                raise copy.copy(self._error)  # each caller has a traceback of its own
+                raise copy.copy(self._error)  # each caller gets a traceback of its own
         return self._opened
 
     def close(self) -> Opened | None:
-        """No further attempt is made. Returns what was opened, None if nothing was."""
+        """Stops further attempts. Returns the opened store, or None if it was not opened."""
         self._closed.set()
         self._thread.join()
         return self._opened
@@ -64,7 +64,7 @@ class Opening(Generic[Opened]):
                 self._opened = self._open()
             except RayPubSubError as error:
                 self._report(error)
-            except Exception as error:  # a thread that has ended would leave the actor without a store for good
+            except Exception as error:  # if the thread ended, the actor would be without a store for good
                 logger.exception("%s could not open its store", self._who)
                 self._report(StoreError(self._who, f"could not be opened: {type(error).__name__}: {error}"))
             self._attempted.set()

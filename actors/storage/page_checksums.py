@@ -1,13 +1,14 @@
 """Checksums of all pages of a SQLite file, in a file beside it (`.sums`), so that bit rot and lost writes are found when it is opened.
 
-SQLite itself finds damage only by chance. In WAL mode every page reaches the database through the write-ahead log, so after each commit
-the pages that the log gained are recorded here: page number, checksum, and the place in the log. A page must then be what was recorded
-last, in the log or in the database. This covers tables, indexes, the schema and the log with one mechanism; checksums per row would
-miss a damaged index or rows that have vanished with a page.
+SQLite itself finds damage only by chance. In WAL mode every page reaches the database through the write-ahead log, so after each commit the
+pages that the log gained are recorded here: page number, checksum, and the place in the log. A page must then be what was recorded last, in
+the log or in the database. This covers tables, indexes, the schema and the log with one mechanism; checksums per row would miss a damaged
+index or rows that have vanished with a page.
 
 The order of writes is: commit (on disk), record, sync of the records before a checkpoint. After a crash the log may have pages that were
-not recorded yet; SQLite's own checksums vouch for those. Records are appended under a lock of the file, so that a process that opens the
-database never looks at it in the middle of another one's checkpoint. Each time a file is opened its records are written again in short.
+not recorded yet; SQLite's own checksums cover those. Records are appended under a lock of the file, so that a process that opens the
+database never looks at it in the middle of another one's checkpoint. Each time a file is opened its records are rewritten without
+superseded ones.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = ["PageChecksums", "checksums_of"]
 MAGIC = b"rpsums1\n"
 HEADER = 16
 RECORD = np.dtype([*FRAME.descr, ("check", "<u8")])
-"""A page of the database (`salt` and `frame` are 0) or of the write-ahead log, and a checksum of the record itself."""
+"""A record of a page in the database (`salt` and `frame` are 0) or in the write-ahead log, with a checksum of the record itself."""
 FACTORS = {
     "page": 0x9E3779B97F4A7C15, "size": 0xC2B2AE3D27D4EB4F, "salt": 0x165667B19E3779F9, "frame": 0xD6E8FEB86659FD93,
     "header": 0xA0761D6478BD642F, "sum": 0xE7037ED1A0B428DB,
@@ -42,13 +43,13 @@ LOCK_PATIENCE = 30.0
 PAUSE = 0.01
 READ_AT_ONCE = 1 << 22
 SHORT = 8_192
-"""Records below which the file is not rewritten while the database is open."""
+"""The number of records below which the file is not rewritten while the database is open."""
 
 Records = NDArray[Any]
 
 
 def checksums_of(path: Path) -> Path:
-    """The file with the checksums of a database."""
+    """Returns the path of the file with the checksums of a database."""
     return path.with_name(path.name + ".sums")
 
 
@@ -57,13 +58,13 @@ class PageChecksums:
 
     def __init__(self, database: Path) -> None:
         """Checks the database, before SQLite opens it. Raises StoreError that names the file and the place of the damage. A database
-        without checksums (of an earlier release, or whose owner has removed them to accept it as it is) gets them here."""
+        without checksums (from an earlier release, or whose owner has removed them to accept it as it is) gets them here."""
         self.database, self.path = database, checksums_of(database)
         self.checked = self.path.exists()
         """Whether there were checksums to check the database with."""
         self._log = WriteAheadLog(database)
         self._seen = (0, 0)
-        """Salt and number of the last frame that was recorded."""
+        """The salt and number of the last frame that was recorded."""
         if self.checked:
             self._file = self._open()
             with self._locked():
@@ -76,8 +77,8 @@ class PageChecksums:
             self._file = self._create()
 
     def record(self, most: int | None = None) -> int:
-        """After a commit: records the pages that it wrote. `most`: the number of frames that SQLite has accepted, if it has just opened
-        the log. Returns the number of frames that are recorded."""
+        """Records the pages that a commit wrote. `most` is the number of frames that SQLite has accepted, if it has just opened the log.
+        Returns the number of recorded frames."""
         with self._locked():
             frames = self._log.frames(*self._seen)
             if most is not None:
@@ -88,16 +89,16 @@ class PageChecksums:
             return self._seen[1]
 
     def distrust_log(self) -> None:
-        """After a commit that failed: what it left in the log must not be recorded."""
+        """Must be called after a commit that failed: what it left in the log must not be recorded."""
         self._log.distrust()
 
     def sync(self) -> None:
-        """Before a checkpoint: what is recorded survives a power failure."""
+        """Syncs the records, before a checkpoint, so that they survive a power failure."""
         reach("checksums.sync")
         os.fsync(self._file)
 
     def shorten(self) -> None:
-        """Drops records that newer ones have replaced, if there are many."""
+        """Drops superseded records if there are many."""
         with self._locked():
             count = (os.fstat(self._file).st_size - HEADER) // RECORD.itemsize
             records = self._read() if count > SHORT else np.empty(0, RECORD)
@@ -105,12 +106,13 @@ class PageChecksums:
                 self._rewrite(self._shortened(records))
 
     def discard(self) -> None:
-        """What was committed could not be recorded. Without checksums the database is adopted when it is opened next."""
+        """Removes the checksums, because a commit could not be recorded. The database is then accepted without them when it is opened
+        next."""
         with suppress(OSError):
             self.path.unlink()
 
     def close(self) -> None:
-        """Ends the use of both files."""
+        """Closes both files."""
         self._log.close()
         if self._file >= 0:
             os.close(self._file)
@@ -130,7 +132,7 @@ class PageChecksums:
         for place in known["frame"][~same][:1].tolist():
             damage = f"is damaged at byte {self._log.offset(place, page_size):,} (frame {place})"
             raise StoreError(str(self._log.path), f"{damage}; {self._remedy()}")
-        # SQLite decides which of the frames count that are not recorded, so that a page may be as they say or as it was.
+        # SQLite decides which of the unrecorded frames count. So a page may be as they say or as it was before.
         new = frames[int(known["frame"][-1]) if len(known) else 0 :]
         size = min([_last_size(records), *new["size"][new["size"] > 0].tolist()])
         last = records[_last_places(records["page"])]
@@ -160,12 +162,12 @@ class PageChecksums:
         )
 
     def _in_log(self, records: Records) -> NDArray[np.bool_]:
-        """Which records are of frames that the log has now."""
+        """Returns a mask of the records whose frames are in the current log."""
         found: NDArray[np.bool_] = (records["salt"] == self._log.salt) & (records["frame"] > 0)
         return found
 
     def _shortened(self, records: Records) -> Records:
-        """The last record of each page in the database, and all records of frames that the log has now."""
+        """Returns the last record of each page in the database, and all records of frames in the current log."""
         in_log = self._in_log(records)
         in_database = records[~in_log]
         size = _last_size(in_database)
@@ -173,7 +175,7 @@ class PageChecksums:
         last = last[(last["page"] > 0) & (last["page"] <= size)].copy()
         cut = _cut_off_later(in_database, last)
         last["salt"] = last["frame"] = last["header"] = last["size"] = 0
-        # Before the mark: pages that were cut off and came back.
+        # The records before the mark are of pages that were cut off and came back.
         mark = np.zeros(1, RECORD)
         mark["size"] = last["page"][cut].min() - 1 if cut.any() else size
         end = np.zeros(1, RECORD)
@@ -181,7 +183,7 @@ class PageChecksums:
         return np.concatenate([last[cut], mark, last[~cut], end, records[in_log]])
 
     def _create(self) -> int:
-        """The checksums of a database that has none; what is in its log is recorded with the first commit."""
+        """Creates the checksums of a database that has none. The content of its log is recorded with the first commit."""
         with self.database.open("rb") as file:
             page_size = int.from_bytes(file.read(18)[16:], "big")
         page_size = 65_536 if page_size == 1 else page_size
@@ -198,7 +200,7 @@ class PageChecksums:
         self._file = file
 
     def _write(self, records: Records, page_size: int) -> int:
-        """All or nothing, in a new file: a process that still has the old one open sees that it was replaced."""
+        """Writes all records atomically to a new file. A process that still has the old file open sees that it was replaced."""
         draft = self.path.with_name(self.path.name + ".new")
         file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
@@ -217,7 +219,7 @@ class PageChecksums:
         reach("checksums.append")
         content = _with_checks(records).tobytes()
         size = os.fstat(self._file).st_size
-        # An append that a full disk has interrupted is written over.
+        # An append that was interrupted by a full disk is overwritten.
         if os.pwrite(self._file, content, size - (size - HEADER) % RECORD.itemsize) != len(content):
             raise OSError(28, "No space left on device")
 
@@ -225,7 +227,7 @@ class PageChecksums:
         return int.from_bytes(os.pread(self._file, 4, len(MAGIC)), "little")
 
     def _read(self) -> Records:
-        """The valid records. A record that is damaged is left out; the page that it was for then looks damaged, and is reported."""
+        """Returns the valid records. A damaged record is left out; the page that it was for then looks damaged, and is reported."""
         content = os.pread(self._file, os.fstat(self._file).st_size, 0)
         page_size = self._page_size()
         if not content.startswith(MAGIC) or page_size < 512 or page_size & (page_size - 1):
@@ -240,7 +242,7 @@ class PageChecksums:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """The current file, under its lock: another process may have written a new one in its place."""
+        """Locks the current file: another process may have replaced the file that is open here."""
         ends = time.monotonic() + LOCK_PATIENCE
         while True:
             try:
@@ -255,7 +257,7 @@ class PageChecksums:
             try:
                 current = self.path.stat().st_ino == os.fstat(self._file).st_ino
             except FileNotFoundError:
-                current = True  # the checksums were given up
+                current = True  # the checksums were discarded
             if current:
                 break
             os.close(self._file)
@@ -267,8 +269,8 @@ class PageChecksums:
 
 
 def _sums_of_file(path: Path, page_size: int, pages: int) -> NDArray[np.uint64]:
-    """The checksums of the pages that the file has, at most `pages`. The file must not be open in SQLite in this process: to close it
-    here would end SQLite's locks."""
+    """Returns the checksums of the file's pages, at most `pages`. The file must not be open in SQLite in this process, because closing
+    it here would end SQLite's locks."""
     sums: list[int] = []
     with path.open("rb") as file:
         while len(sums) < pages and (content := file.read(READ_AT_ONCE)):
@@ -281,7 +283,7 @@ def _sums_of_file(path: Path, page_size: int, pages: int) -> NDArray[np.uint64]:
 
 
 def _checks(records: Records) -> NDArray[np.uint64]:
-    """A checksum of each record: a change of one of its fields always changes it."""
+    """Returns a checksum of each record; a change of one of its fields always changes it."""
     mixed = np.full(len(records), 0x27D4EB2F165667C5, np.uint64)
     for field, factor in FACTORS.items():
         mixed ^= records[field].astype(np.uint64) * np.uint64(factor)
@@ -297,7 +299,7 @@ def _with_checks(records: Records) -> Records:
 
 
 def _last_places(keys: NDArray[Any]) -> NDArray[np.int64]:
-    """For each distinct key the place of its last occurrence, by ascending key."""
+    """Returns for each distinct key the position of its last occurrence, by ascending key."""
     _, backwards = np.unique(keys[::-1], return_index=True)
     places: NDArray[np.int64] = len(keys) - 1 - backwards
     return places
@@ -309,7 +311,8 @@ def _last_size(records: Records) -> int:
 
 
 def _cut_off_later(records: Records, last: Records) -> NDArray[np.bool_]:
-    """Which of these pages (their last records) the database was shorter than at some later time: such a page may be empty since."""
+    """Returns a mask of the pages, given by their last records, that the database was too short for at some later time. Such a page may
+    be empty since."""
     shrunk = np.flatnonzero(records["size"])
     if not len(shrunk):
         return np.zeros(len(last), np.bool_)

@@ -1,4 +1,4 @@
-"""What all SQLite files of a server share: how they are opened and checked, who may read them, and the errors that name them.
+"""The common base of all SQLite files of a server: how they are opened and checked, who may read them, and errors that name them.
 
 A change is on disk when its transaction has ended (write-ahead log, synchronous FULL). Pages have checksums (`page_checksums.py`).
 """
@@ -25,23 +25,23 @@ logger = logging.getLogger(__name__)
 
 IN_MEMORY = ":memory:"
 CHECKPOINT_AFTER = 1000
-"""Pages in the write-ahead log after which they are copied into the database, as SQLite does it by itself."""
+"""The number of pages in the write-ahead log after which they are copied into the database, the same as SQLite's default."""
 LONGEST_LOG = 4 * 2**20
-"""Bytes to which the write-ahead log is cut when it begins again."""
+"""The size in bytes to which the write-ahead log is truncated when it is restarted."""
 FEWEST_FREE, LARGEST_FREE_SHARE = 256, 0.2
-"""Free pages below which they are kept for what comes, and their share of the file."""
+"""Free pages are kept for later use if there are fewer than this number, or their share of the file is smaller than this."""
 FREE_AT_ONCE = 4096
-"""Free pages that are given back to the file system in one transaction."""
+"""The number of free pages that are returned to the file system in one transaction."""
 
 LEAST_SPACE = 64 * 2**10
-"""Bytes that SQLite needs to open a file with a write-ahead log."""
+"""The bytes that SQLite needs to open a file with a write-ahead log."""
 LONGEST_WAIT = 30.0
-"""Seconds to wait for another process that writes to the file: an instance that is about to be fenced."""
+"""The seconds to wait for another process that writes to the file, which is an instance that is about to be fenced."""
 
 
 @contextmanager
 def store_errors(path: str) -> Iterator[None]:
-    """Raises SQLite's errors as StoreErrors that name the file."""
+    """Converts SQLite's errors to StoreErrors that name the file."""
     try:
         yield
     except (sqlite3.Error, DamagedContentError) as error:
@@ -52,7 +52,7 @@ def _reason(error: sqlite3.Error | DamagedContentError, path: str) -> str:
     code = getattr(error, "sqlite_errorname", "") or ""
     if isinstance(error, DamagedContentError):
         return f"is damaged at {error}; restore it from a copy"
-    # On a full disk SQLite's files of shared memory and locks fail with other errors.
+    # On a full disk, SQLite's files for shared memory and locks fail with other errors.
     if code.startswith("SQLITE_FULL") or (code.startswith(("SQLITE_IOERR", "SQLITE_CANTOPEN")) and _is_full(path)):
         return "the disk is full, or the store has reached its largest size; nothing of this change was written"
     if code.startswith("SQLITE_READONLY"):
@@ -89,7 +89,7 @@ class SqliteSession(sqlite3.Connection):
         return f"{column} IN ({','.join('?' * len(values))})", values
 
     def id_value(self, identity: str | int) -> str | int:
-        return identity  # the column has no declared type
+        return identity  # the column has no declared type, so both kinds of id fit
 
     def begin_write(self) -> None:
         self.execute("BEGIN IMMEDIATE")
@@ -99,7 +99,7 @@ class SqliteSession(sqlite3.Connection):
 
 
 def connect(path: str | os.PathLike[str] | None) -> SqliteSession:
-    """A connection without transactions of its own, for any thread; None: in memory. Raises sqlite3.Error."""
+    """Opens a connection without implicit transactions, for any thread; None means in memory. Raises sqlite3.Error."""
     name = IN_MEMORY if path is None else os.fspath(path)
     return sqlite3.connect(
         name, timeout=LONGEST_WAIT, isolation_level=None, check_same_thread=False, factory=SqliteSession
@@ -112,9 +112,9 @@ class SqliteFile:
     def __init__(
         self, path: str | os.PathLike[str] | None, application: int | None, version: int, create: bool = True
     ) -> None:
-        """`application`: the mark of this kind of file; None: any. Refuses a file of another program or of a newer release, one that is
-        damaged, and one that is new if it must not be created, before anything is changed. A file, new or not, is its user's alone. `path`
-        None: in memory. Raises StoreError."""
+        """`application` is the mark of this kind of file; None accepts any. Refuses a file of another program or of a newer release, a
+        damaged one, and a new one if `create` is False, before anything is changed. Only this user may read or write the file. `path`
+        None means in memory. Raises StoreError."""
         self.name = IN_MEMORY if path is None else os.fspath(path)
         self._checksums: PageChecksums | None = None
         with store_errors(self.name):
@@ -146,10 +146,10 @@ class SqliteFile:
         return store_errors(self.name)
 
     def doubt(self) -> None:
-        """A file is never away: what cannot be read from it raises when it is asked for again."""
+        """Does nothing: a file is never away, and reading it again raises if that is impossible."""
 
     def committed(self) -> None:
-        """After each commit. What was committed is on disk, whether or not this succeeds."""
+        """Called after each commit. What was committed is on disk, whether or not this succeeds."""
         if self._checksums is None:
             return
         try:
@@ -166,9 +166,9 @@ class SqliteFile:
             logger.warning("%s: could not record checksums: %s", self.name, error)
 
     def failed(self) -> None:
-        """After each commit that failed."""
+        """Called after each commit that failed."""
         if self._checksums is not None:
-            with suppress(OSError):  # what failed is reported already
+            with suppress(OSError):  # the failure is reported already
                 self._checksums.distrust_log()
 
     def give_back_space(self) -> None:
@@ -183,7 +183,7 @@ class SqliteFile:
         return free / pages if free >= FEWEST_FREE else 0.0
 
     def close(self) -> None:
-        """Nothing is lost without it. May be called again."""
+        """Closes the file. Nothing is lost if it is not called. May be called again."""
         checksums, self._checksums = self._checksums, None
         if checksums is not None:
             try:
@@ -193,17 +193,17 @@ class SqliteFile:
             except (OSError, StoreError):
                 checksums.discard()
             except sqlite3.Error:
-                pass  # another process writes, or the disk is full: the log stays
+                pass  # another process writes, or the disk is full; the log stays
         self.writer.close()
         if checksums is not None:
             checksums.close()
 
     def _take_over(self, checksums: PageChecksums) -> None:
-        """After a crash the log may have pages that were not recorded. SQLite says how many of them are whole."""
+        """Records pages that a crash left unrecorded in the log. SQLite says how many of them are complete."""
         _, frames, _ = self.writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         checksums.record(max(0, frames))
-        checksums.sync()  # the next commit may begin the log again: from then on a page is vouched for by its record alone
-        checksums.distrust_log()  # the last commit of the process before may have failed
+        checksums.sync()  # the next commit may restart the log; from then on a page is covered by its record alone
+        checksums.distrust_log()  # the last commit of the previous process may have failed
         if not checksums.checked:
             (found,) = self.writer.execute("PRAGMA integrity_check(1)").fetchone()
             if found != "ok":
@@ -212,7 +212,7 @@ class SqliteFile:
             self._allow_vacuum()
 
     def _allow_vacuum(self) -> None:
-        """A file of the first release cannot give back space; to allow it, it is written again, once."""
+        """Rewrites a file of the first release, once, so that it can return space to the file system."""
         if self.writer.execute("PRAGMA auto_vacuum").fetchone() != (2,):
             self.writer.execute("PRAGMA auto_vacuum = INCREMENTAL")
             self.writer.execute("VACUUM")
@@ -228,13 +228,13 @@ def _prepared(path: Path, application: int | None, version: int, create: bool) -
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         path.chmod(0o600)
     except OSError:
-        pass  # SQLite says what is wrong
+        pass  # SQLite reports what is wrong
     try:
         if checksums_of(path).exists():
             return PageChecksums(path)
         with closing(connect(path)) as connection:
             _check_ours(connection, path, application, version, create)
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect in a new file
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if is_new:
             sync_folder(path.parent)
@@ -261,13 +261,13 @@ def _check_ours(
 
 
 def file_reason(error: OSError) -> str:
-    """Why a file cannot be used."""
+    """Returns why a file cannot be used."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return "the disk is full" if full else f"cannot be used to keep data in: {error.strerror}"
 
 
 def sync_folder(folder: Path) -> None:
-    """Without it a new file might be missing after a power failure, even if its content was synced."""
+    """Syncs a folder. Without it a new file might be missing after a power failure, even if its content was synced."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""SQLite's write-ahead log as a file: which pages it has, with their checksums (https://www.sqlite.org/fileformat2.html#walformat)."""
+"""Reads SQLite's write-ahead log: which pages it has, with their checksums (https://www.sqlite.org/fileformat2.html#walformat)."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ MAGICS: dict[int, Literal["little", "big"]] = {0x377F0682: "little", 0x377F0683:
 FRAME = np.dtype(
     [("page", "<u4"), ("size", "<u4"), ("salt", "<u8"), ("frame", "<u4"), ("header", "<u4"), ("sum", "<u8")]
 )
-"""`size`: of the database after the commit that this frame ends, else 0. `frame` counts from 1. `header`, `sum`: checksums of the frame's
-header and of the page."""
+"""One frame of the log. `size` is that of the database after the commit that this frame ends, otherwise 0. `frame` counts from 1.
+`header` and `sum` are checksums of the frame's header and of the page."""
 FRAMES_AT_ONCE = 1024
 
 
 class WriteAheadLog:
-    """Read while SQLite has it open: SQLite's locks are on other files."""
+    """The log of one database. It may be read while SQLite has it open, because SQLite's locks are on other files."""
 
     def __init__(self, database: Path) -> None:
         self.path = database.with_name(database.name + "-wal")
         self.salt = 0
-        """Identifies the log since it was begun again; 0: there is none, or its header is not valid."""
+        """Identifies the log since it was last restarted; 0 if there is none, or its header is not valid."""
         self._file = -1
         self._order: Literal["little", "big"] = "little"
         self._distrusted = 0
 
     def distrust(self) -> None:
-        """A commit has failed. Its frames may be in the log although they do not count, and later commits overwrite them one after the
-        other. Until the log is begun again, frames are taken only if SQLite's own checksums say that each continues the one before it;
-        a tenth of a millisecond each."""
+        """Must be called when a commit has failed. Its frames may be in the log although they do not count, and later commits overwrite
+        them one after the other. Until the log is restarted, frames are accepted only if SQLite's own checksums show that each
+        continues the one before it, which takes a tenth of a millisecond each."""
         header = self._header()
         self._distrusted = int.from_bytes(header[16:24], "big") if header else 0
 
     def frames(self, salt: int = 0, after: int = 0) -> NDArray[Any]:
-        """The frames up to the last commit: those after a frame, if the log still has this salt, otherwise all of them."""
+        """Returns the frames up to the last commit: those after a frame if the log still has this salt, otherwise all of them."""
         header = self._header()
         self.salt = int.from_bytes(header[16:24], "big") if header else 0
         if header is None:
@@ -68,11 +68,11 @@ class WriteAheadLog:
 
     @staticmethod
     def offset(frame: int, page_size: int) -> int:
-        """Where a frame begins."""
+        """Returns the offset at which a frame begins."""
         return LOG_HEADER + (frame - 1) * (FRAME_HEADER + page_size)
 
     def _part(self, first: int, page_size: int) -> NDArray[Any]:
-        """At most FRAMES_AT_ONCE frames after `first`, until one does not belong to this log."""
+        """Returns at most FRAMES_AT_ONCE frames after `first`, until one does not belong to this log."""
         stride = FRAME_HEADER + page_size
         content = os.pread(self._file, FRAMES_AT_ONCE * stride, self.offset(first + 1, page_size))
         count = len(content) // stride
@@ -91,7 +91,7 @@ class WriteAheadLog:
         return found
 
     def _continued(self, frames: NDArray[Any], header: bytes, page_size: int) -> int:
-        """How many of these frames SQLite would accept: a frame's checksum is of its page and of all frames before it."""
+        """Returns how many of these frames SQLite would accept: a frame's checksum covers its page and all frames before it."""
         if not len(frames):
             return 0
         place = self.offset(int(frames["frame"][0]) - 1, page_size) if frames["frame"][0] > 1 else 0
@@ -123,7 +123,7 @@ class WriteAheadLog:
 
 
 def _sums(content: bytes, order: Literal["little", "big"], before: bytes) -> bytes:
-    """SQLite's checksum of some bytes, after those with another checksum (section 4.2 of its file format)."""
+    """Returns SQLite's checksum of some bytes that follow those with another checksum (section 4.2 of its file format)."""
     first, second = int.from_bytes(before[:4], "big"), int.from_bytes(before[4:], "big")
     words = np.frombuffer(content, "<u4" if order == "little" else ">u4").tolist()
     for even, odd in zip(words[::2], words[1::2], strict=True):

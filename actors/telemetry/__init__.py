@@ -1,1 +1,1 @@
-"""Numbers about running processes: latencies, rates, memory, and their export as Ray metrics."""
+"""Measurements of running processes: latencies, rates, memory, and their export as Ray metrics."""

@@ -1,4 +1,4 @@
-"""How long things took: quantiles of the latest ones."""
+"""Quantiles of the latest durations."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ KEPT = 4096
 
 
 class Latencies:
-    """One thread at a time."""
+    """Collects durations. One thread at a time."""
 
     def __init__(self) -> None:
         self._seconds = np.zeros(KEPT)
         self._count = 0
         self.watcher: Callable[[float], None] | None = None
-        """Called with each duration, if there is one."""
+        """Called with each duration, if set."""
 
     def add(self, seconds: float) -> None:
         self._seconds[self._count % KEPT] = seconds
@@ -28,7 +28,7 @@ class Latencies:
             self.watcher(seconds)
 
     def state(self) -> dict[str, Any]:
-        """How many there were, and p50 and p99 of the latest ones in seconds."""
+        """Returns the number of durations so far, and p50 and p99 of the latest ones in seconds."""
         kept = self._seconds[: min(self._count, KEPT)]
         if not len(kept):
             return {"count": 0, "p50": None, "p99": None}

@@ -1,5 +1,5 @@
-"""The numbers of an actor as Ray's metrics, which Ray exports for Prometheus on every node (`ray_pubsub_…`, with the tags server, role and
-number).
+"""Exports an actor's statistics as Ray metrics, which Ray offers to Prometheus on every node (`ray_pubsub_…`, with the tags server, role
+and number).
 
 What an actor counts anyway (`stats`) is read every few seconds, so that no batch pays for it; only the duration of each batch is reported
 at once. Ray exports metrics only if it is installed as `ray[default]`.
@@ -21,14 +21,14 @@ __all__ = ["ActorMetrics", "numbers_of_mailboxes", "numbers_of_stats"]
 logger = logging.getLogger(__name__)
 
 PREFIX = "pubsub"
-"""Ray puts its own name before it."""
+"""The prefix of our metrics; Ray puts its own name before it."""
 EVERY = 5.0
 PARTS_OF_TIME, LONGEST_PAUSE = 100, 60.0
-"""Reading takes at most one hundredth of the time, so numbers that take long are read less often; but at least once a minute."""
+"""Reading takes at most one hundredth of the time, so statistics that take long are read less often, but at least once a minute."""
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 Tagged = tuple[str, tuple[tuple[str, str], ...]]
-"""A number's name, and tags beside those of the actor."""
+"""The name of a metric, and its tags beside those of the actor."""
 
 COUNTERS = {
     "shard": {"events": "events matched", "matches": "matches found", "batches": "batches matched"},
@@ -101,10 +101,10 @@ EXTRA_TAGS = {"on_time_rate": ("level",)}
 
 
 class ActorMetrics:
-    """Of one actor, in its process."""
+    """The metrics of one actor, in its process."""
 
     def __init__(self, library: Any, server: str, role: str, number: int = 0) -> None:
-        """`library`: `ray.util.metrics`, or anything else with its three kinds of metrics."""
+        """`library` is `ray.util.metrics`, or any other module with its three kinds of metrics."""
         tags = {"server": server, "role": role, "number": str(number)}
 
         def made(kind: Callable[..., Any], names: Mapping[str, str], **more: Any) -> dict[str, Any]:
@@ -123,12 +123,12 @@ class ActorMetrics:
         self._reported: dict[Tagged, float] = {}
 
     def observing(self, name: str) -> Callable[[float], None]:
-        """The function that reports one value of a histogram."""
+        """Returns the function that reports one value of a histogram."""
         observe: Callable[[float], None] = self._histograms[name].observe
         return observe
 
     def report(self, numbers: Mapping[Tagged, float]) -> None:
-        """Counters are given as totals; Ray's counters get what they have grown by."""
+        """Reports values. Counters are given as totals; Ray's counters get the difference to the last report."""
         for (name, more), value in numbers.items():
             if name in self._gauges:
                 self._gauges[name].set(value, tags=dict(more) or None)
@@ -142,12 +142,12 @@ class ActorMetrics:
 
     def _follow(self, read: Callable[[], Mapping[Tagged, float]]) -> None:
         while True:
-            started = time.thread_time()  # CPU time: on a busy machine metrics are not reported less often
+            started = time.thread_time()  # CPU time, so that a busy machine does not report less often
             try:
                 self.report(read())
-            except RayPubSubError as error:  # it is being closed, or could not open its files
+            except RayPubSubError as error:  # the actor is being closed, or could not open its files
                 logger.debug("no metrics: %s", error)
-            except Exception:  # the actor's work goes on, measured or not
+            except Exception:  # the actor's work must go on, measured or not
                 logger.exception("could not report the metrics")
             time.sleep(min(LONGEST_PAUSE, max(EVERY, PARTS_OF_TIME * (time.thread_time() - started))))
 
@@ -155,7 +155,7 @@ class ActorMetrics:
 def growth(
     reported: Mapping[Tagged, float], numbers: Mapping[Tagged, float], counters: Iterable[str]
 ) -> dict[Tagged, float]:
-    """By how much the counters have grown since the last report. One that has shrunk (a mailbox was removed) has not grown.
+    """Returns by how much the counters have grown since the last report. A counter that has shrunk (a mailbox was removed) has not grown.
 
     >>> growth({("events", ()): 3.0}, {("events", ()): 10.0, ("version", ()): 2.0}, ["events"])
     {('events', ()): 7.0}
@@ -166,7 +166,7 @@ def growth(
 
 
 def numbers_of_stats(role: str, stats: Mapping[str, Any]) -> dict[Tagged, float]:
-    """Of a shard, a coordinator or the registry: those of its `stats` that are exported."""
+    """Returns the exported part of the `stats` of a shard, a coordinator or the registry."""
     found = {**stats, "file_bytes": stats.get("bytes"), "loading": stats.get("state") == "loading"}
     return {(name, ()): float(found[name]) for name in (*COUNTERS[role], *GAUGES[role]) if found.get(name) is not None}
 
@@ -180,6 +180,6 @@ def numbers_of_mailboxes(summary: MailboxSummary) -> dict[Tagged, float]:
     sums["oldest_wait"] = summary.oldest_wait or 0.0
     numbers: dict[Tagged, float] = {(name, ()): float(value) for name, value in sums.items()}
     for level, rate in summary.on_time.items():
-        # Nothing has become due, so nothing is late: a dashboard shows the level before it has its first consumer.
+        # If nothing has become due, nothing is late: a dashboard shows the level before it has its first consumer.
         numbers["on_time_rate", (("level", level),)] = 1.0 if rate is None else rate
     return numbers

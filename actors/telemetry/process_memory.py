@@ -12,8 +12,8 @@ STATUS = Path("/proc/self/status")
 
 
 def process_bytes() -> int:
-    """Resident memory that belongs to this process alone; Ray's object store, which all processes map, is not counted. Where the system
-    does not report that (macOS), the most that it ever had."""
+    """Returns the resident memory of this process alone, in bytes. Ray's object store, which all processes map, is not counted. Where
+    the system does not report that (macOS), returns the most that the process ever had."""
     if STATUS.exists():
         for line in STATUS.read_text().splitlines():
             if line.startswith("RssAnon:"):

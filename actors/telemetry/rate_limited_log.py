@@ -1,4 +1,4 @@
-"""For events that may happen very often and are logged seldom, with their number since the last time."""
+"""Limits how often frequent events are logged; each log line has their number since the last one."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ __all__ = ["RateLimitedLog"]
 
 
 class RateLimitedLog:
-    """Safe to use from several threads. `clock` is monotonic."""
+    """Counts events between log lines. Safe to use from several threads. `clock` must be monotonic."""
 
     def __init__(self, seconds: float = 5.0, clock: Callable[[], float] = time.monotonic) -> None:
-        """`seconds`: the least time between two log lines."""
+        """`seconds` is the least time between two log lines."""
         self._seconds, self._clock = seconds, clock
         self._lock = threading.Lock()
         self._next = clock()
         self._count = 0
 
     def due(self) -> int:
-        """Counts one more: 0 if it should not be logged, or how many there were since the last log line."""
+        """Counts one more event. Returns 0 if it should not be logged, otherwise the number of events since the last log line."""
         with self._lock:
             self._count += 1
             now = self._clock()

@@ -1,4 +1,4 @@
-"""How many per second, over the last seconds."""
+"""The rate per second over the last seconds."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 __all__ = ["RecentRate"]
 
 WINDOW = 10
-"""Seconds."""
+"""The length of the window in seconds."""
 
 
 class RecentRate:
-    """A count for each of the last seconds. One thread at a time. `clock` is monotonic."""
+    """A count for each of the last seconds. One thread at a time. `clock` must be monotonic."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -25,13 +25,13 @@ class RecentRate:
         self._counts[self._second % len(self._counts)] += count
 
     def per_second(self) -> float:
-        """Over the window, or since the start if that is less; the current second counts as far as it has passed."""
+        """Returns the rate over the window, or since the start if that is shorter. The current second counts as far as it has passed."""
         age = self._advance()
         span = min(age, WINDOW + age - self._second)
         return sum(self._counts) / span if span > 0 else 0.0
 
     def _advance(self) -> float:
-        """Drops counts that are too old; returns the seconds since the start."""
+        """Drops counts that are too old. Returns the seconds since the start."""
         age = self._clock() - self._began
         second = int(age)
         for passed in range(max(self._second, second - len(self._counts)) + 1, second + 1):

@@ -1,4 +1,4 @@
-"""Where a server's data is kept if it is kept in PostgreSQL: a URL whose password nobody sees."""
+"""The address of a server's PostgreSQL database: a URL whose password is never shown."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ REMEDY = "must look like postgresql://user@host:5432/database"
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """What is printed, logged or shown of it has no password. It is pickled with the password, if the URL has one: processes of the server
-    must connect again after a restart. A URL without one makes libpq take it from PGPASSWORD or ~/.pgpass of each node."""
+    """A database URL. Its printed and logged form has no password. It is pickled with the password, if the URL has one, because
+    processes of the server must connect again after a restart. If the URL has none, libpq takes it from PGPASSWORD or ~/.pgpass of
+    each node."""
 
     url: str = field(repr=False)
-    """For the driver, with the password."""
+    """The URL for the driver, with the password."""
     schema: str
-    """The beginning of the names of the two schemas, of the registry and of the mailboxes."""
+    """The prefix of the names of the two schemas, that of the registry and that of the mailboxes."""
     shown: str
     """The URL without secrets."""
 
@@ -33,7 +34,7 @@ class PostgresAddress:
 
     @classmethod
     def of(cls, url: object) -> PostgresAddress:
-        """Raises SettingError; its text has no password either.
+        """Parses a URL. Raises SettingError, whose text has no password either.
 
         >>> PostgresAddress.of("postgresql://ray@db/pubsub?schema=orders")
         PostgresAddress(schema='orders', shown='postgresql://ray@db/pubsub?schema=orders')

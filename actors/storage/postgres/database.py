@@ -1,4 +1,4 @@
-"""A store in PostgreSQL: a schema of its own, a session that writes, and the claim of one server to it."""
+"""A store in PostgreSQL: a schema of its own, a session that writes, and a lock by which one server claims it."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ __all__ = ["PostgresDatabase", "StoreTables"]
 CONNECT_TIMEOUT = 5
 OPTIONS = {
     "connect_timeout": CONNECT_TIMEOUT,
-    # A peer that is lost without a word is given up after about these seconds.
+    # A peer that is lost silently is given up after about this time.
     "keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3, "tcp_user_timeout": 15_000,
 }  # fmt: skip
 LOCK_TIMEOUT = "30s"
-"""To wait for another process that writes to the store: an instance that is about to be fenced."""
+"""The longest wait for another process that writes to the store, which is an instance that is about to be fenced."""
 FIRST = "registry"
 CLAIM_PATIENCE, PAUSE = 2.0, 0.05
-CLAIM = 0x72707362  # "rpsb": the first half of the key of the advisory lock, the schema's hash is the second
+CLAIM = 0x72707362  # "rpsb": the first half of the advisory lock's key; the schema's hash is the second
 DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 
 
 @dataclass(frozen=True, slots=True)
 class StoreTables:
-    """What one kind of store keeps in its schema."""
+    """The tables of one kind of store."""
 
     kind: str
-    """registry or mailboxes."""
+    """"registry" or "mailboxes"."""
     version: int
     script: str
-    """Makes the tables of a new store."""
+    """The statements that create the tables of a new store."""
     migrations: Mapping[int, str] = field(default_factory=dict)
-    """By the version of the tables, what makes them those of the next one."""
+    """For each version of the tables, the statements that migrate them to the next."""
 
 
 class PostgresDatabase:
-    """A `Database`. One server at a time: while a process of one has this open, another server is refused. Processes of one server may
-    have it open at the same time; the stores' epochs decide which of them may write."""
+    """A `Database` that belongs to one server at a time: while a process of one server has it open, another server is refused. Processes
+    of one server may have it open at the same time; the stores' epochs decide which of them may write."""
 
     has_readers = True
 
@@ -61,8 +61,8 @@ class PostgresDatabase:
         create: bool = True,
         in_doubt: Callable[[], None] | None = None,
     ) -> None:
-        """`owner`: names the server. `create`: whether a new store may be made. `in_doubt`: called when the connection was lost during a
-        commit; whether it was done is not known then, and this instance writes no more. Raises StoreError or UnavailableError."""
+        """`owner` names the server. `create` allows a new store. `in_doubt` is called when the connection was lost during a commit: it
+        is then not known whether the commit was done, and this instance writes no more. Raises StoreError or UnavailableError."""
         self.name = f"{address} ({tables.kind})"
         self._address, self._tables, self._owner = address, tables, owner
         self._schema = f"{address.schema}_{tables.kind}"
@@ -78,13 +78,13 @@ class PostgresDatabase:
         return database_errors(self.name)
 
     def committed(self) -> None:
-        """PostgreSQL does what is to be done."""
+        """Does nothing; PostgreSQL needs no help."""
 
     def failed(self) -> None:
-        """Nothing to do: the database vouches for its own pages."""
+        """Does nothing: the database checks its own pages."""
 
     def give_back_space(self) -> None:
-        """Autovacuum does."""
+        """Does nothing; autovacuum does it."""
 
     def close(self) -> None:
         self.writer.close()
@@ -112,11 +112,11 @@ class PostgresDatabase:
         except BaseException:
             connection.close()
             raise
-        self._create = False  # what is missing from now on was there before
+        self._create = False  # from now on, anything that is missing existed before
         return connection
 
     def _claim(self, connection: psycopg.Connection[Any]) -> None:
-        """An advisory lock that ends with the session: exclusive to become the owner, shared to stay it."""
+        """Takes an advisory lock that ends with the session: exclusive to become the owner, shared to remain it."""
         key = (CLAIM, self._schema)
         ends = time.monotonic() + CLAIM_PATIENCE
         while True:
@@ -131,7 +131,7 @@ class PostgresDatabase:
             (shared,) = _row(connection, "SELECT pg_try_advisory_lock_shared(%s, hashtext(%s))", key)
             other = None
             if shared:
-                # Read under the lock: between the two locks another server may have come first.
+                # The name is read under the lock, because another server may have come first between the two locks.
                 (other,) = _row(connection, "SELECT obj_description(to_regnamespace(%s)::oid)", (self._schema,))
                 if other == self._owner:
                     return
@@ -148,7 +148,8 @@ class PostgresDatabase:
         connection.execute(comment.format(psycopg.sql.Identifier(self._schema), psycopg.sql.Literal(self._owner)))
 
     def _make_store(self, connection: psycopg.Connection[Any]) -> None:
-        """The registry is the first store of a server, and lists the others: none is created in the place of one that was there."""
+        """Creates the store. The registry is the first store of a server and lists the others, so that none is created in place of one
+        that existed."""
         first, listed = f"{self._address.schema}_{FIRST}", f"{self._address.schema}_{FIRST}.other_stores"
         with connection.transaction():
             if self._tables.kind == FIRST:
@@ -174,7 +175,7 @@ class PostgresDatabase:
                 connection.execute(f"INSERT INTO {listed} VALUES (%s)".encode(), (self._tables.kind,))
 
     def _check_version(self, connection: psycopg.Connection[Any]) -> None:
-        """Tables of an older release become this one's. Raises StoreError for those of a newer one."""
+        """Migrates tables of an older release. Raises StoreError for those of a newer one."""
         if _row(connection, "SELECT version FROM format") == (self._tables.version,):
             return
         with connection.transaction():

@@ -1,4 +1,5 @@
-"""PostgreSQL's errors as the library's own: what may pass (the database is away), and what somebody has to mend."""
+"""Translates PostgreSQL's errors to the library's own: those that are temporary (the database is away), and those that somebody has to
+mend."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ PASSING = {
     "57P03": "is starting or shutting down",
     "57P05": "ended an idle session",
 }
-"""By SQLSTATE. All of class 08, and a lost connection, which has none, are among them too."""
+"""The temporary errors by SQLSTATE. All of class 08, and a lost connection, which has no SQLSTATE, are temporary too."""
 LASTING = {
     "28000": "refuses this user; check the URL, pg_hba.conf, and the password (in the URL, PGPASSWORD or ~/.pgpass of every node)",
     "28P01": "refuses the password; check the URL, PGPASSWORD or ~/.pgpass on every node",
@@ -38,7 +39,7 @@ LASTING = {
 
 @contextmanager
 def database_errors(name: str) -> Iterator[None]:
-    """Raises UnavailableError for what may pass, StoreError for everything else. `name` has no password, nor has the driver's text."""
+    """Raises UnavailableError for temporary errors and StoreError for all others. Neither `name` nor the driver's text has a password."""
     try:
         yield
     except psycopg.Error as error:
@@ -54,7 +55,7 @@ def _translated(name: str, error: psycopg.Error) -> RayPubSubError:
     if code in PASSING:
         return UnavailableError(f"the database {name}", f"{PASSING[code]} ({detail}); {BACK}")
     if (code is None and isinstance(error, psycopg.OperationalError)) or (code or "").startswith("08"):
-        # A refused password or a database that does not exist has no SQLSTATE while the connection is made.
+        # While the connection is made, a refused password or a missing database has no SQLSTATE.
         for found, reason in (("password authentication failed", LASTING["28P01"]), ("no password", LASTING["28P01"])):
             if found in detail:
                 return StoreError(name, f"{reason} ({detail})")

@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL as stores use it. It connects when a transaction begins, and again after the connection was lost."""
+"""A connection to PostgreSQL for stores. It connects when a transaction begins, and again after the connection was lost."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Connect = Callable[[], psycopg.Connection[Any]]
 
 
 class PostgresSession:
-    """A `Session`. Raises psycopg.Error."""
+    """A `Session`. Its methods raise psycopg.Error."""
 
     def __init__(self, connect: Connect, lock: str = "", in_doubt: Callable[[], None] | None = None) -> None:
-        """`lock`: a statement that makes this transaction the only one that writes. `in_doubt`: called when the database has not said
-        whether it has committed."""
+        """`lock` is a statement that makes this transaction the only one that writes. `in_doubt` is called when the database has not
+        reported whether it has committed."""
         self._connect, self._lock, self._in_doubt = connect, lock, in_doubt
         self._connection = connect()
 
@@ -39,7 +39,7 @@ class PostgresSession:
                 cursor.executemany(_translated(statement), rows)
 
     def run(self, statements: Iterable[tuple[str, Sequence[Sequence[Any]]]]) -> None:
-        with self._connection.pipeline():  # one round trip for all
+        with self._connection.pipeline():  # one round trip for all statements
             for statement, rows in statements:
                 self.executemany(statement, rows)
 
@@ -76,7 +76,8 @@ class PostgresSession:
         self._connection.close()
 
     def _begin(self, statement: str) -> None:
-        """A connection that was lost while nobody used it is noticed now. Nothing has been asked of it yet, so it is replaced."""
+        """Begins a transaction. A connection that was lost while idle is noticed now, and replaced, because nothing has been requested
+        of it yet."""
         if not self._connection.closed:
             try:
                 self._connection.execute(statement.encode(), prepare=False)
@@ -90,5 +91,5 @@ class PostgresSession:
 
 @cache
 def _translated(statement: str) -> bytes:
-    """In the driver's notation of parameters. No statement of the stores has a question mark that is not one."""
+    """Converts a statement to the driver's notation of parameters. In the stores' statements every question mark is a parameter."""
     return statement.replace("%", "%%").replace("?", "%s").encode()

@@ -18,11 +18,11 @@ from ray_pubsub.errors import SubscriptionIdError
 __all__ = ["IdText", "id_text", "register_texts"]
 
 LONGEST_ID = 2_600
-"""Bytes. An entry of an index must fit a third of a page of 8 kB."""
+"""In bytes. An entry of an index must fit a third of a page of 8 kB."""
 
 
 class IdText(str):
-    """An id as it is stored."""
+    """An id in its stored form."""
 
     __slots__ = ()
 
@@ -45,7 +45,7 @@ def _written(text: str) -> str:
 def _read(text: str) -> str | int:
     if text.startswith("\\i"):
         return int(text[2:])
-    # No backslash is left alone once the double ones are out of the way.
+    # Once the double backslashes are split off, no single one is left alone.
     return "\\".join(part.replace("\\0", "\0") for part in text.split("\\\\"))
 
 
@@ -71,7 +71,7 @@ class _BinaryTextLoader(_TextLoader):
 
 
 def register_texts(adapters: AdaptersMap) -> None:
-    """For one connection."""
+    """Registers the adapters for one connection."""
     dumpers: tuple[tuple[type, type[Dumper]], ...] = ((str, _TextDumper), (IdText, _IdTextDumper))
     for kind, dumper in dumpers:
         adapters.register_dumper(kind, dumper)
