@@ -1,1 +1,1 @@
-"""The command `ray-pubsub`: what a person does with an index or a server from a terminal."""
+"""The command `ray-pubsub`, for people who use an index or a server from a terminal."""

@@ -1,4 +1,4 @@
-"""Subscriptions and events in files: CSV, JSON lines and Parquet, by the file's ending; - is JSON lines from stdin."""
+"""Reads and writes files of subscriptions and events: CSV, JSON lines and Parquet, by the file's ending; - is JSON lines from stdin."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = [
 
 STDIN = "-"
 CHUNK = 8 << 20
-"""Bytes of JSON lines that are matched at once."""
+"""The bytes of JSON lines that are matched at once."""
 ROWS = 65_536
 TEXTS = ("expression", "subscriber", "attribute", "level", "data", "tags")
-"""Columns of subscriptions that are texts, whatever they look like; an id that looks like a number is one."""
+"""The columns of subscriptions that are always texts. An id that looks like a number becomes a number."""
 INTERVALS = {"id", "attribute"}
 
 
 def ending(path: str) -> str:
-    """csv, jsonl or parquet. Raises SettingError."""
+    """Returns csv, jsonl or parquet. Raises SettingError."""
     found = {
         ".csv": "csv",
         ".jsonl": "jsonl",
@@ -46,7 +46,7 @@ def ending(path: str) -> str:
 
 
 def read_table(path: str) -> Any:
-    """A whole file as a pyarrow Table. Raises SettingError, TableError."""
+    """Reads a whole file as a pyarrow Table. Raises SettingError and TableError."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.json
@@ -75,7 +75,7 @@ def read_table(path: str) -> Any:
 
 
 def read_subscriptions(path: str) -> Any:
-    """A table with id and expression, or with a row per interval: id, attribute, low, high. Raises TableError."""
+    """Reads a table with id and expression, or with a row per interval: id, attribute, low, high. Raises TableError."""
     table = _described_lines(path) if ending(path) == "jsonl" else read_table(path)
     names = set(table.schema.names)
     if "expression" not in names and not names >= INTERVALS:
@@ -86,13 +86,13 @@ def read_subscriptions(path: str) -> Any:
     if "id" not in names:
         import pyarrow as pa
 
-        # The lines of a file are numbered from 1, as editors do.
+        # Lines are numbered from 1, as in editors.
         table = table.append_column("id", pa.array(range(1, table.num_rows + 1)))
     return table
 
 
 def _described_lines(path: str) -> Any:
-    """JSON lines in which subscriptions may carry data: any JSON, in which Arrow would look for one type."""
+    """Reads JSON lines whose subscriptions may have data, which is any JSON; Arrow alone would require a single type."""
     import pyarrow as pa
     import pyarrow.json
 
@@ -114,20 +114,20 @@ def _described_lines(path: str) -> Any:
 
 
 def stored_row(found: StoredSubscription) -> dict[str, Any]:
-    """A subscription of a server as a line of JSON."""
+    """Returns a subscription of a server as a row for JSON lines."""
     row = {"id": found.id, "subscriber": found.subscriber, "expression": found.expression}
     carried = {"data": found.data, "tags": list(found.tags) or None}
     return {**row, **{name: value for name, value in carried.items() if value is not None}}
 
 
 def flat_row(found: StoredSubscription) -> dict[str, Any]:
-    """The same for a table: data as JSON, tags with commas between them."""
+    """Returns the same for a table: data as JSON, tags separated by commas."""
     data = None if found.data is None else json.dumps(found.data, ensure_ascii=False)
     return {**stored_row(found), "data": data, "tags": ",".join(found.tags) or None}
 
 
 def event_batches(path: str) -> Iterator[Any]:
-    """Bytes with a document per line, or pyarrow record batches."""
+    """Yields bytes with a document per line, or pyarrow record batches."""
     if ending(path) == "jsonl":
         if path == STDIN:
             yield from json_chunks(sys.stdin.buffer)
@@ -142,7 +142,7 @@ def event_batches(path: str) -> Iterator[Any]:
 
 
 def json_chunks(source: BinaryIO, size: int = CHUNK) -> Iterator[bytes]:
-    """Whole lines, as many as there are at the moment: what comes through a pipe is not held back until there is more."""
+    """Yields whole lines, as many as are available at the moment: lines that come through a pipe are not held back until there are more."""
     rest, number = b"", source.fileno()
     while read := os.read(number, size):
         lines, newline, rest = (rest + read).rpartition(b"\n")
@@ -153,7 +153,7 @@ def json_chunks(source: BinaryIO, size: int = CHUNK) -> Iterator[bytes]:
 
 
 def write_rows(path: str, rows: Iterable[dict[str, Any]], columns: tuple[str, ...]) -> int:
-    """Writes a file of the kind that its ending names; returns the number of rows. Raises SettingError."""
+    """Writes a file of the kind that its ending names. Returns the number of rows. Raises SettingError."""
     kind = ending(path)
     try:
         if kind == "jsonl":
@@ -173,7 +173,7 @@ def _write_table(path: str, kind: str, rows: list[dict[str, Any]], columns: tupl
     import pyarrow.csv
     import pyarrow.parquet
 
-    if kind == "csv":  # where every cell is a text
+    if kind == "csv":  # in CSV every cell is a text
         rows = [{name: value if value is None else str(value) for name, value in row.items()} for row in rows]
     try:
         table = pa.table({name: [row[name] for row in rows] for name in columns})

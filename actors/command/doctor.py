@@ -1,4 +1,4 @@
-"""`ray-pubsub doctor`: what this machine has, what is missing, and how to get it."""
+"""`ray-pubsub doctor`: reports what this machine has, what is missing, and how to get it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RAY_TOOLS = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     verdict: Verdict
@@ -181,7 +181,7 @@ def _ports() -> Finding:
 
 
 def _token(environment: os._Environ[str] | dict[str, str], file: Path) -> Finding:
-    """Where Ray's token is, and why its own tools may not find it."""
+    """Reports where Ray's token is, and why Ray's own tools may not find it."""
     mode = environment.get("RAY_AUTH_MODE")
     where = next((name for name in TOKEN_VARIABLES if environment.get(name)), str(file) if file.exists() else None)
     if mode == "token" and where is None:

@@ -21,7 +21,7 @@ INTERRUPTED = 130
 
 
 class Commands(TyperGroup):
-    """An error of the library is a line on stderr and an exit code, not a traceback."""
+    """Reports an error of the library as a line on stderr and an exit code, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         as_json = "--json" in [*getattr(ctx, "_protected_args", ()), *ctx.args]
@@ -32,7 +32,7 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            # The reader of a pipe (head, say) has seen enough. Python would complain again when it closes stdout.
+            # The reader of a pipe (head, for example) has read enough. Without this, Python would complain again when it closes stdout.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             raise typer.Exit(0) from None
 
@@ -64,7 +64,7 @@ def ray_pubsub_command(
     ] = False,
 ) -> None:
     """Content-based publish/subscribe: subscriptions are WHERE clauses, matched exactly against events."""
-    warnings.showwarning = _shown  # one line, without the line of our code that called
+    warnings.showwarning = _shown  # a single line, without the line of our code that warned
 
 
 def _shown(
@@ -91,5 +91,5 @@ for _panel, _commands in COMMANDS.items():
 
 
 def main() -> None:
-    """The console script."""
+    """The entry point of the console script."""
     app(prog_name="ray-pubsub")

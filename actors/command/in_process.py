@@ -1,4 +1,4 @@
-"""Commands that need no server and no Ray: match, warm-up, bench, and explaining with subscriptions from a file."""
+"""Commands that need no server and no Ray: match, warm-up, bench, and explain with subscriptions from a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ __all__ = ["bench", "explain_in_process", "loaded_index", "match", "parsed_event
 
 SHOWN = 10
 CHECKED = 20
-"""Events of a benchmark whose matches are compared with those of the reference, which takes a second for each million pairs."""
+"""The number of a benchmark's events whose matches are compared with those of the reference, which takes a second for each million
+pairs."""
 
 
 def match(
@@ -68,7 +69,7 @@ def match(
 def _matched(
     index: Any, path: str, event_id: str | None, counts: dict[str, int], terminal: Terminal
 ) -> Iterator[tuple[Any, list[Any]]]:
-    """Every event with the subscriptions that match it. What is wrong with events is reported as they are read."""
+    """Yields every event with the subscriptions that match it. Bad events are reported as they are read."""
     for batch in event_batches(path):
         found = (
             index.match_json(batch, event_id=event_id)
@@ -86,7 +87,7 @@ def _matched(
 
 
 def loaded_index(path: str, engine: str, terminal: Terminal) -> tuple[Any, int]:
-    """An index of the subscriptions in a file, and how many of them were rejected, which is reported."""
+    """Returns an index of the subscriptions in a file, and the number that were rejected, which is reported."""
     from ray_pubsub import MatchIndex
 
     index, table = MatchIndex(engine), read_subscriptions(path)
@@ -99,7 +100,7 @@ def loaded_index(path: str, engine: str, terminal: Terminal) -> tuple[Any, int]:
 
 
 def explain_in_process(event: str, id: str | None, subscriptions: str, terminal: Terminal) -> None:
-    """Why, or how, with the subscriptions of a file."""
+    """Explains an event with the subscriptions of a file."""
     index, _ = loaded_index(subscriptions, "auto", terminal)
     found = (
         index.explain(parsed_event(event)) if id is None else index.explain(parsed_event(event), known_id(id, index))
@@ -108,14 +109,14 @@ def explain_in_process(event: str, id: str | None, subscriptions: str, terminal:
 
 
 def known_id(id: str, known: Any) -> str | int:
-    """Ids are texts or numbers, and on a command line all are texts: the one that exists is meant."""
+    """Returns the id that exists. Ids are texts or numbers, but on a command line all are texts."""
     if id not in known and id.lstrip("-").isdecimal() and int(id) in known:
         return int(id)
     return id
 
 
 def explained(found: Any) -> Any:
-    """For JSON: the tree of an explanation, or a plan."""
+    """Converts an explanation or a plan for JSON."""
     if not hasattr(found, "truth"):
         return found.to_dict()
     parts = {"parts": [explained(part) for part in found.parts]} if found.parts else {}
@@ -123,7 +124,7 @@ def explained(found: Any) -> Any:
 
 
 def parsed_event(text: str) -> dict[str, Any]:
-    """An event given as JSON, or as @file."""
+    """Parses an event that is given as JSON, or as @file."""
     if text.startswith("@"):
         try:
             text = Path(text[1:]).read_text(encoding="utf-8")
@@ -139,7 +140,7 @@ def parsed_event(text: str) -> dict[str, Any]:
 
 
 def parsed_json(option: str, text: str) -> Any:
-    """A JSON value of the command line."""
+    """Parses a JSON value of the command line."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -205,7 +206,7 @@ def bench(
 
 
 def _checked(work: Any, found: Any) -> bool:
-    """Whether the matches of the first events are those that a comparison of every interval gives."""
+    """Returns whether the matches of the first events equal those of a comparison of every interval."""
     import numpy as np
 
     first = work.offsets[:-1]

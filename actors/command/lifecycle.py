@@ -67,7 +67,7 @@ def start(
         return
     terminal.note("Ctrl-C or `ray-pubsub stop` in another terminal ends it")
     try:
-        while read_notes(name):  # `stop`, from any process, removes it
+        while read_notes(name):  # `stop` removes the note, from any process
             time.sleep(PAUSE)
         server.close()
     except KeyboardInterrupt:
@@ -80,7 +80,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _start_in_background(name: str, data_dir: Path | None, terminal: Terminal) -> None:
-    """The same command again, in a session of its own, until the server's note is there."""
+    """Runs the same command again in a session of its own, and waits until the server's note exists."""
     from actors.cluster.finding import living_notes
 
     folder = None if data_dir is None else str(data_dir.expanduser().absolute())
@@ -187,7 +187,7 @@ def serve(
         raise MissingExtraError("The HTTP door", "http")
     from actors.http.serving import serve as serve_http
 
-    with connected(name, address, data_dir) as server:  # the door is another process: it is given what was found
+    with connected(name, address, data_dir) as server:  # the door is another process, and gets what was found
         found, where = server.name, server.address
     Terminal(as_json).result(
         {"server": found, "host": host, "port": port}, f"HTTP for the server {found!r}: http://{host}:{port}"

@@ -1,4 +1,4 @@
-"""The picture that `ray-pubsub top` draws of a server: 80 columns, every figure beside the word for it."""
+"""The picture of a server that `ray-pubsub top` draws: 80 columns, every figure beside its name."""
 
 from __future__ import annotations
 

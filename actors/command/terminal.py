@@ -1,4 +1,4 @@
-"""What every command shares: its options, how it writes, its exit codes."""
+"""The common parts of all commands: options, output and exit codes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DataDir = Annotated[
 
 
 class Terminal:
-    """Results on stdout, as text or as JSON; everything else on stderr, so that results can be piped."""
+    """Writes results to stdout, as text or as JSON, and everything else to stderr, so that results can be piped."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
@@ -48,7 +48,7 @@ class Terminal:
         self.notes = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def result(self, facts: Any, shown: Any) -> None:
-        """`facts`: what JSON has; `shown`: what people read, a text or something that rich draws."""
+        """Writes a result. `facts` is for JSON; `shown` is for people, a text or an object that rich draws."""
         if self.as_json:
             write_json(facts)
         else:
@@ -60,12 +60,12 @@ class Terminal:
 
 
 def write_json(facts: Any) -> None:
-    """One document on a line."""
+    """Writes one document on a line."""
     print(json.dumps(_plain(facts), ensure_ascii=False, default=str), flush=True)
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no infinity; numpy's numbers are numbers."""
+    """Converts a value for JSON, which has no infinity and does not know numpy's numbers."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
@@ -76,7 +76,7 @@ def _plain(value: Any) -> Any:
 
 
 def connected(name: str | None, address: str | None, data_dir: Path | None) -> Server:
-    """The server that a command is about."""
+    """Connects to the server that a command is about."""
     import ray_pubsub
 
     return ray_pubsub.connect(name, address=address, data_dir=data_dir)
@@ -91,7 +91,7 @@ def exit_code(error: RayPubSubError) -> int:
 
 
 def fail(error: RayPubSubError, as_json: bool) -> NoReturn:
-    """Ends the command with what is wrong, and an exit code that says of which kind it is."""
+    """Ends the command with the error's message and the exit code of its kind."""
     if as_json:
         print(json.dumps({"error": type(error).__name__, "message": str(error)}, ensure_ascii=False), file=sys.stderr)
     else:

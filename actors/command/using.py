@@ -194,7 +194,7 @@ def listen(
                 if keep:
                     server.release(found)
                     return
-                server.ack(found)  # after they are written: what a crash interrupts comes again
+                server.ack(found)  # only after they are written, so that those that a crash interrupts come again
                 left = None if left is None else left - len(found)
             elif idle is not None and time.monotonic() >= last + idle:
                 return
@@ -238,7 +238,7 @@ def explain(
 
 
 def _stored_id(server: Server, id: str) -> str | int:
-    """Ids are texts or numbers, and on a command line all are texts."""
+    """Returns the id that exists. Ids are texts or numbers, but on a command line all are texts."""
     try:
         return server.subscription(id).id
     except UnknownSubscriptionError:

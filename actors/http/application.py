@@ -1,4 +1,4 @@
-"""The ASGI application: finds the route, checks the token, and turns results and errors into answers."""
+"""The ASGI application: finds the route, checks the token, and turns results and errors into responses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 
 
 class Application:
-    """Everything that requests share."""
+    """The ASGI application, with everything that requests share."""
 
     def __init__(self, settings: HttpSettings, may_exit: bool = False) -> None:
         self.settings = settings
@@ -41,7 +41,7 @@ class Application:
         stored = self.file.part("tokens")
         self.tokens = Tokens(settings.tokens, stored)
         self.admin_file: str | None = None
-        """Holds the token that was made because none was given."""
+        """The file with the token that was generated because none was given."""
         if not settings.open and not settings.tokens:
             token, path = self.file.admin_token(new_token)
             self.tokens.add("admin", token_hash(token), ["admin"])
@@ -56,7 +56,7 @@ class Application:
         self.stats = StatsCache(self.backend)
         self.recent = RecentEvents(settings.recent_events)
         self.answered: Counter[tuple[str, int]] = Counter()
-        """By path and status."""
+        """The number of responses by path and status."""
         self._table = RouteTable(ROUTES)
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:

@@ -1,6 +1,6 @@
-"""The way to the server: connected in the background, and again after the server or the head of its cluster was lost.
+"""The connection to the server. It is made in the background, and made again after the server or the head of its cluster was lost.
 
-Meanwhile every call raises UnavailableError at once, and calls in flight are ended. Ray's own patience would be a minute for each.
+Meanwhile every call raises UnavailableError at once, and calls in flight are cancelled. Ray itself would wait a minute for each.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 THREADS = 48
 PROBE_EVERY, PROBE_TIMEOUT, PROBES = 1.0, 1.0, 2
-"""Seconds between looks at the head of the cluster; how many in a row must fail."""
+"""The seconds between probes of the cluster's head, the timeout of a probe, and the number of probes in a row that must fail."""
 ASK_EVERY, ASK_TIMEOUT = 5.0, 5.0
 RECONNECT_EVERY = 1.0
 LONGEST_CLOSE = 20.0
 LOST = "the server is lost"
-"""With this message calls in flight are cancelled."""
+"""The message with which calls in flight are cancelled."""
 RESTART = 75
-"""The exit code of a process that wants to be started again (EX_TEMPFAIL)."""
+"""The exit code of a process that wants to be restarted (EX_TEMPFAIL)."""
 
 
 class Backend:
-    """One connection for all requests. `server` may change from call to call."""
+    """One connection for all requests. `server` may be another object from call to call."""
 
     def __init__(self, name: str, address: str | None, may_exit: bool = False) -> None:
-        """`may_exit`: if Ray cannot be left, the process ends, to be started again by its supervisor."""
+        """`may_exit`: if Ray cannot be disconnected, the process ends, to be restarted by its supervisor."""
         self.name = name
         self._address = address
         self._may_exit = may_exit
@@ -57,7 +57,7 @@ class Backend:
         self._closed = threading.Event()
         self._watching: threading.Thread | None = None
         self.connections = 0
-        """How often the server was found: a follower begins again when this has grown."""
+        """The number of times that the server was found. A follower starts over when it has grown."""
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -75,7 +75,7 @@ class Backend:
 
     @property
     def server(self) -> Server:
-        """Raises UnavailableError if there is none at the moment."""
+        """The server. Raises UnavailableError if there is none at the moment."""
         server = self._server
         if server is None:
             raise UnavailableError(f"the server {self.name!r}", self._reason)
@@ -103,13 +103,13 @@ class Backend:
             self._in_flight.discard(task)
 
     async def run(self, call: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
-        """Something that blocks, in a thread: `run(backend.server.subscribe, …)`."""
+        """Runs a blocking call in a thread: `run(backend.server.subscribe, …)`."""
         loop = asyncio.get_running_loop()
         async with self._counted():
             return await loop.run_in_executor(self._threads, partial(call, *arguments, **named))
 
     async def ask(self, actor: str, method: str, *arguments: Any, timeout: float | None = None) -> Any:
-        """A method of the registry or the mailboxes, without a thread; again while its process restarts."""
+        """Calls a method of the registry or the mailboxes without a thread, again while its process restarts."""
         server = self.server
         ends = time.monotonic() + (server.settings.timeout if timeout is None else timeout)
         pause = 0.02
@@ -119,7 +119,7 @@ class Backend:
                     reference = sent(getattr(getattr(server, actor), method), *arguments)
                 except RayPubSubError:
                     raise
-                except Exception as error:  # Ray has no class for an actor that is gone for good
+                except Exception as error:  # Ray has no exception class for an actor that is gone for good
                     raise UnavailableError(f"the {actor}", str(error).partition("\n")[0], gone=True) from None
                 try:
                     return await answer_async(reference, f"the {actor}", max(0.1, ends - time.monotonic()))
@@ -130,13 +130,13 @@ class Backend:
                 pause = min(2 * pause, 0.5)
 
     async def poll(self, subscriber: str, limit: int, visible: float | None) -> list[Delivery]:
-        """What waits now."""
+        """Returns the deliveries that wait now."""
         found = await self.ask("mailboxes", "poll", subscriber, limit, 0.0, visible)
         deliveries: list[Delivery] = found.deliveries()
         return deliveries
 
     async def carried(self, subscriber: str, deliveries: Sequence[Delivery]) -> list[dict[str, Any]]:
-        """For each delivery, the data and tags of its subscription as they are now. If there is no answer, the deliveries are released."""
+        """Returns the current data and tags of each delivery's subscription. If there is no answer, the deliveries are released."""
         try:
             found = await self.ask("registry", "metadata", [each.subscription_id for each in deliveries])
         except RayPubSubError:
@@ -145,7 +145,7 @@ class Backend:
         return [{"data": data_of(each), "tags": list(tags_of(each))} for each in found]
 
     async def settle(self, method: str, subscriber: str, receipts: Iterable[Receipt], *arguments: Any) -> AckReport:
-        """ack, nack, release or extend."""
+        """Settles deliveries; `method` is ack, nack, release or extend."""
         report: AckReport = await self.ask("mailboxes", method, subscriber, list(receipts), *arguments)
         return report
 
@@ -172,13 +172,13 @@ class Backend:
             return connect(self.name, address=self._address)
         except RayPubSubError as error:
             self._reason = str(error)
-        except Exception as error:  # Ray raises much, and the process goes on
+        except Exception as error:  # Ray raises many exceptions, and the process must go on
             self._reason = f"cannot be reached: {type(error).__name__}: {error}"
             logger.debug("cannot connect", exc_info=True)
         return None
 
     def _watched(self, server: Server) -> str:
-        """Returns why the server is lost."""
+        """Watches the server until it is lost. Returns the reason."""
         failed, asked = 0, time.monotonic()
         while not self._closed.wait(PROBE_EVERY):
             failed = 0 if head_answers(server.address, PROBE_TIMEOUT) else failed + 1

@@ -1,4 +1,4 @@
-"""JSON and msgpack: what clients send, and what they get. Events that came as JSON go out as the same bytes."""
+"""Encodes and decodes JSON and msgpack. Events that came as JSON go out as the same bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["JSON", "MSGPACK", "decoded", "delivery_json", "delivery_plain", "enc
 
 JSON, MSGPACK = "application/json", "application/msgpack"
 MOST_ITEMS = 1_000_000
-"""Of one array or map in msgpack: a few bytes there may become hundreds in memory."""
+"""The most items of one array or map in msgpack: a few bytes there may become hundreds in memory."""
 
 
 def json_text(value: Any) -> bytes:
@@ -30,18 +30,18 @@ def json_text(value: Any) -> bytes:
 
 
 def encoded(value: Any, kind: str) -> bytes:
-    """Finite numbers, texts, lists and dicts; other values of events as text."""
+    """Encodes finite numbers, texts, lists and dicts; other values of events become text."""
     if kind == MSGPACK:
         packed: bytes = msgpack.packb(_finite(value), default=_plain)
         return packed
     try:
         return json_text(value)
-    except ValueError:  # infinities and NaN are not part of JSON
+    except ValueError:  # JSON has no infinities and no NaN
         return json_text(_finite(value))
 
 
 def decoded(body: bytes, kind: str) -> Any:
-    """What a client sent. Raises HttpError."""
+    """Decodes a request's body. Raises HttpError."""
     if kind == MSGPACK:
         try:
             return msgpack.unpackb(body, max_array_len=MOST_ITEMS, max_map_len=MOST_ITEMS, max_ext_len=1024)
@@ -54,12 +54,12 @@ def decoded(body: bytes, kind: str) -> Any:
 
 
 def delivery_plain(delivery: Delivery | DeadLetter, carried: dict[str, Any] | None = None) -> dict[str, Any]:
-    """With the event as an object. `carried`: what is known of the subscription beside it."""
+    """Returns a delivery with the event as an object. `carried` has the data and tags of the subscription."""
     return {**_fields(delivery), **(carried or {}), "event": delivery.event}
 
 
 def delivery_json(delivery: Delivery | DeadLetter, carried: dict[str, Any] | None = None) -> bytes:
-    """The same as JSON in one line. An event that was published as JSON is not read: line breaks in it are white space."""
+    """Returns the same as JSON in one line. An event that was published as JSON is not parsed: line breaks in it are white space."""
     head = json_text({**_fields(delivery), **carried} if carried else _fields(delivery))
     content = delivery.content
     if content is None:
@@ -92,7 +92,7 @@ def _fields(delivery: Delivery | DeadLetter) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What neither JSON nor msgpack has."""
+    """Converts a value that neither JSON nor msgpack has."""
     if isinstance(value, datetime.date):
         return value.isoformat()
     if isinstance(value, decimal.Decimal):

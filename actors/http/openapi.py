@@ -1,4 +1,4 @@
-"""The description of the interface for tools: OpenAPI 3.1, written from the table of paths."""
+"""Generates the OpenAPI 3.1 description of the interface from the table of paths."""
 
 from __future__ import annotations
 
@@ -102,5 +102,5 @@ def _name(route: Route) -> str:
 def _version() -> str:
     try:
         return version("ray-pubsub")
-    except PackageNotFoundError:  # run from a folder
+    except PackageNotFoundError:  # the package is not installed, but run from a folder
         return "0"

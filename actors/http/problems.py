@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 documents (application/problem+json), with the fields of our errors."""
+"""Converts errors to RFC 9457 documents (application/problem+json), with the fields of our errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TITLES = {
     503: "Unavailable",
 }
 MOST_SHOWN = 100
-"""Rejections in one document."""
+"""The most rejections in one document."""
 
 
 class HttpError(Exception):
@@ -61,7 +61,7 @@ class HttpError(Exception):
 
 
 class Problem:
-    """Status, document and headers."""
+    """The status, document and headers of an error response."""
 
     __slots__ = ("document", "headers", "status")
 
@@ -78,7 +78,8 @@ class Problem:
 
 
 def problem_of(error: BaseException) -> Problem:
-    """What the client gets. Of an error that is not ours only that it happened: its text may tell of the inside."""
+    """Returns the response for an error. For an error that is not ours the client only learns that it happened, because its text may
+    reveal internals."""
     if isinstance(error, HttpError):
         problem = Problem(error.status, "http", error.detail, error.fields)
         if error.status == 401:
@@ -98,7 +99,7 @@ def problem_of(error: BaseException) -> Problem:
 
 
 def rejection_of(rejection: Rejection) -> dict[str, Any]:
-    """One bad item of a bulk operation."""
+    """Returns the document of one bad item of a bulk operation."""
     return {
         "position": rejection.position,
         "id": rejection.id if isinstance(rejection.id, str | int) else None,

@@ -1,4 +1,4 @@
-"""The numbers of the server and of this process as Prometheus' text format, under the names that Ray's exporter gives them."""
+"""The statistics of the server and of this process in Prometheus' text format, under the names that Ray's exporter gives them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STARTED = time.time()
 
 
 def exposition(app: Application, stats: ServerStats | None) -> bytes:
-    """`stats`: None if the server is away; then only this process is reported."""
+    """Returns the metrics as text. If `stats` is None, because the server is away, only this process is reported."""
     families = _Families()
     if stats is not None:
         for role, number, numbers in _roles(stats):
@@ -62,7 +62,7 @@ def _roles(stats: ServerStats) -> Iterator[tuple[str, int, Mapping[Any, float]]]
 
 
 class _Families:
-    """All samples of a metric stand together, as the format asks for."""
+    """Collects samples, with all samples of a metric together, as the format requires."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[str]] = {}

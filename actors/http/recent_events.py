@@ -1,4 +1,4 @@
-"""The last events that came by HTTP, for back-tests of draft expressions. In memory only, and bounded."""
+"""The last events that came by HTTP, for back-tests of draft expressions. They are in memory only, and bounded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOWN = 20
 
 
 class RecentEvents:
-    """Lines of JSON, newest last."""
+    """Events as lines of JSON, newest last."""
 
     def __init__(self, count: int) -> None:
         self._lines: deque[bytes] = deque(maxlen=count)
@@ -24,7 +24,7 @@ class RecentEvents:
         return len(self._lines)
 
     def add(self, lines: bytes) -> None:
-        """A document per line; of many the last ones are kept."""
+        """Adds events, one document per line; of many only the last ones are kept."""
         most = self._lines.maxlen or 0
         if not most:
             return
@@ -41,7 +41,7 @@ class RecentEvents:
 
 
 class Backtest(NamedTuple):
-    """How often an expression would have matched."""
+    """The result of a back-test: how often an expression would have matched."""
 
     events: int
     bad: int
@@ -59,7 +59,7 @@ class Backtest(NamedTuple):
 
 
 def backtest(expression: str, lines: list[bytes], ignore_case: bool = False) -> Backtest:
-    """By the scan, which needs no building for a single expression. Raises ExpressionError."""
+    """Matches an expression against events with the scan, which needs no building for a single expression. Raises ExpressionError."""
     index = MatchIndex("scan", ignore_case=ignore_case)
     index.add(0, expression)
     found = index.match_json(lines)

@@ -1,4 +1,4 @@
-"""One request, and what it is answered with."""
+"""One HTTP request and its response."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ __all__ = ["Receive", "Request", "Response", "Send"]
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 SLOWEST_BODY = 60.0
-"""Seconds to wait for the next part of a body."""
+"""The seconds to wait for the next part of a body."""
 
 
 class Response:
-    """Status, document or bytes, headers. A document is written in the format that the client accepts."""
+    """A response: status, document or bytes, headers. A document is written in the format that the client accepts."""
 
     __slots__ = ("body", "headers", "kind", "status")
 
     def __init__(
         self, body: Any = None, status: int = 200, kind: str | None = None, headers: dict[str, str] | None = None
     ) -> None:
-        """`kind`: the media type of a body that is bytes."""
+        """`kind` is the media type of a body that is bytes."""
         self.body = body
         self.status = status
         self.kind = kind
@@ -35,7 +35,7 @@ class Response:
 
 
 class Request:
-    """Headers and query are read when they are asked for; the body only once."""
+    """A request. Headers and query are parsed when they are first needed; the body can be read only once."""
 
     __slots__ = ("_headers", "_query", "_receive", "client", "limit", "path", "scope", "send")
 
@@ -63,7 +63,7 @@ class Request:
 
     @property
     def answer_kind(self) -> str:
-        """The media type in which the answer is wanted."""
+        """The media type that the client accepts for the response."""
         accepted = self.header("accept") or ""
         return MSGPACK if MSGPACK in accepted or "application/x-msgpack" in accepted else JSON
 
@@ -77,7 +77,7 @@ class Request:
         return self._query.get(name)
 
     def whole(self, name: str, default: int, least: int, most: int) -> int:
-        """A whole number of the query."""
+        """Returns a whole number from the query."""
         given = self.query(name)
         if given is None:
             return default
@@ -90,7 +90,7 @@ class Request:
         return found
 
     def seconds(self, name: str, default: float, most: float) -> float:
-        """A number of seconds of the query."""
+        """Returns a number of seconds from the query."""
         given = self.query(name)
         try:
             found = default if given is None else float(given)
@@ -109,7 +109,7 @@ class Request:
         return given.lower() in ("1", "true", "yes", "")
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes."""
+        """Yields the parts of the body as they arrive."""
         while True:
             try:
                 message = await asyncio.wait_for(self._receive(), SLOWEST_BODY)
@@ -123,8 +123,8 @@ class Request:
                 return
 
     async def body(self) -> bytes:
-        """All of it. Raises HttpError if that is more than the limit."""
-        message = await self._receive()  # most bodies come whole
+        """Returns the whole body. Raises HttpError if it is larger than the limit."""
+        message = await self._receive()  # most bodies come in one part
         if message["type"] == "http.disconnect":
             raise ConnectionResetError("the client has gone")
         first: bytes = message.get("body", b"")
@@ -145,14 +145,14 @@ class Request:
             )
 
     async def data(self) -> Any:
-        """The body as JSON or msgpack, by its media type."""
+        """Returns the body decoded as JSON or msgpack, by its media type."""
         kind = self.kind
         if kind == "application/x-msgpack":
             kind = MSGPACK
         return decoded(await self.body(), kind)
 
     async def fields(self, *needed: str) -> dict[str, Any]:
-        """An object with these fields, of JSON or msgpack."""
+        """Returns the body, a JSON or msgpack object that must have these fields."""
         found = await self.data()
         if not isinstance(found, dict):
             raise HttpError(422, "the body must be an object")
@@ -162,6 +162,6 @@ class Request:
         return found
 
     async def disconnected(self) -> None:
-        """Returns when the client has gone."""
+        """Returns when the client has disconnected."""
         while (await self._receive())["type"] != "http.disconnect":
             pass

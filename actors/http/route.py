@@ -1,4 +1,4 @@
-"""One row of the table of paths, from which requests are dispatched and the OpenAPI document is written."""
+"""A row of the table of paths, from which requests are dispatched and the OpenAPI document is generated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Handler", "Route", "RouteTable"]
 
 Handler = Callable[["Application", Request], Awaitable[Response | None]]
-"""None: the handler has sent its answer itself."""
+"""Handles a request. It returns None if it has sent the response itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +25,20 @@ class Route:
     path: str
     handler: Handler
     scope: str | None
-    """Of the token; None: none is needed. For "subscribe" the handler checks as whom."""
+    """The scope that the token needs; None if no token is needed. For "subscribe" the handler checks the subscriber."""
     summary: str
     query: tuple[tuple[str, str, str], ...] = ()
-    """Name, JSON type, what it means."""
+    """For each parameter its name, JSON type and meaning."""
     body: tuple[str, ...] = ()
-    """Media types."""
+    """The accepted media types."""
     fields: dict[str, str] | None = None
-    """Of a body that is an object: what each is."""
+    """The fields of a body that is an object, with their meanings."""
     answer: str = "the result"
     answer_kind: str = "application/json"
 
 
 class RouteTable:
-    """Paths without variable parts are found in a dict, the others by their segments."""
+    """Finds routes. Paths without variable parts are found in a dict, the others by their segments."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self.routes = tuple(routes)
@@ -54,14 +54,14 @@ class RouteTable:
                 self._fixed[path] = methods
 
     def find(self, scope: Any) -> tuple[Route, dict[str, str]]:
-        """The row, and the variable parts of the path. Raises HttpError."""
+        """Returns the route, and the variable parts of the path. Raises HttpError."""
         method, path = scope["method"], scope["path"]
         found = self._fixed.get(path)
         if found is not None and method in found:
             return found[method], {}
         parts: dict[str, str] = {}
         if found is None:
-            # The raw path: a slash within a name is escaped, and does not separate.
+            # The raw path is used, because a slash within a name is escaped there and does not separate.
             raw = scope.get("raw_path", path.encode()).partition(b"?")[0].decode("latin-1")
             found, parts = self._by_segments([unquote(each) for each in raw.split("/")])
         if found is None:

@@ -1,4 +1,4 @@
-"""Starting the HTTP door: in this process until it is stopped, or in a process of its own that is started again when it dies."""
+"""Starts the HTTP door: in this process until it is stopped, or in a process of its own that is restarted when it dies."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ USER_TIMEOUT = 10_000
 acknowledge what they sent only later than that (`HttpSettings.settle`)."""
 FILES = 65_536
 PAUSE, LONGEST_PAUSE, WELL = 0.5, 10.0, 30.0
-"""Seconds before a process that died is started again; the pause doubles unless it has lived for WELL seconds."""
+"""The seconds before a process that died is restarted; the pause doubles unless the process has lived for WELL seconds."""
 
 
 def serve(server: str | Server = "default", host: str = "127.0.0.1", port: int = 8480, **more: Any) -> None:
     """Serves HTTP for a server, or the one of this name, until the process gets SIGINT or SIGTERM. `more`: see `HttpSettings`.
 
-    The work is done by a child process. It outlives the loss of the Ray cluster (requests are answered with 503 until it is back), and
-    should Ray end it, another one is started; connections made meanwhile wait."""
+    A child process does the work. It survives the loss of the Ray cluster (requests are answered with 503 until it is back), and if Ray
+    ends it, another one is started; connections made meanwhile wait.
+    """
     if not isinstance(server, str):
         more.setdefault("address", server.address)
         server = server.name
@@ -76,7 +77,7 @@ def serve(server: str | Server = "default", host: str = "127.0.0.1", port: int =
 
 
 def _worker(settings: HttpSettings, listening: socket.socket) -> subprocess.Popen[bytes]:
-    """The settings go through a pipe: a command line with tokens would be visible to everybody."""
+    """Starts the child process. The settings go through a pipe, because a command line with tokens would be visible to everybody."""
     command = [sys.executable, "-m", "actors.http", "--worker", str(listening.fileno())]
     child = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listening.fileno()])
     assert child.stdin is not None
@@ -87,8 +88,8 @@ def _worker(settings: HttpSettings, listening: socket.socket) -> subprocess.Pope
 
 
 def run_worker(descriptor: int, state: bytes) -> None:
-    """What the child process does."""
-    from actors.http.application import Application  # only here: the process that supervises needs no Ray
+    """Runs the child process."""
+    from actors.http.application import Application  # imported only here: the supervising process needs no Ray
 
     given = json.loads(state)
     given["allow_networks"] = tuple(given["allow_networks"])
@@ -99,7 +100,7 @@ def run_worker(descriptor: int, state: bytes) -> None:
 
 
 def uvicorn_server(app: Application, settings: HttpSettings) -> Any:
-    """uvicorn with httptools and uvloop; ARCHITECTURE.md has the figures that decided."""
+    """Returns uvicorn with httptools and uvloop; ARCHITECTURE.md has the figures that decided."""
     try:
         import uvicorn
     except ImportError as error:
@@ -113,7 +114,7 @@ def uvicorn_server(app: Application, settings: HttpSettings) -> Any:
 
 
 def listening_socket(settings: HttpSettings) -> socket.socket:
-    """Raises SettingError if the address cannot be used."""
+    """Returns the listening socket. Raises SettingError if the address cannot be used."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -133,7 +134,7 @@ def listening_socket(settings: HttpSettings) -> socket.socket:
 
 
 def raise_file_limit() -> None:
-    """A stream is an open file."""
+    """Raises the limit of open files, because every stream is one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -141,7 +142,7 @@ def raise_file_limit() -> None:
 
 
 def _announce(settings: HttpSettings, listening: socket.socket) -> None:
-    """One line for people, on stderr. The token of an admin is in a file, and not on the screen."""
+    """Prints one line for people to stderr. An admin's token is in a file, and not on the screen."""
     port = listening.getsockname()[1]
     scheme = "http" if settings.certificate is None else "https"
     host = f"[{settings.host}]" if ":" in settings.host else settings.host

@@ -1,4 +1,4 @@
-"""Settings of the HTTP door."""
+"""The settings of the HTTP door."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ MEGABYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """What `serve` takes."""
+    """The arguments of `serve`."""
 
     server: str = "default"
     """The name of the server."""
     address: str | None = None
-    """Of the Ray cluster, as in `ray_pubsub.connect`."""
+    """The address of the Ray cluster, as in `ray_pubsub.connect`."""
     host: str = "127.0.0.1"
-    """The interface to listen on. On any other than loopback use a proxy with TLS before it, or `certificate` and `key`."""
+    """The interface to listen on. On any other than loopback put a proxy with TLS in front of it, or use `certificate` and `key`."""
     port: int = 8480
-    """0: any free one."""
+    """0 means any free port."""
     state_dir: str | None = None
-    """A folder for webhooks, tokens and the first admin token; None: a folder of the user's, by the server's name."""
+    """A folder for webhooks, tokens and the first admin token; None means a folder of the user's, by the server's name."""
     tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By the client's name: {"token": …, "scopes": ["publish", "subscribe:NAME", "read", "admin"]}."""
+    """The tokens by the client's name: {"token": …, "scopes": ["publish", "subscribe:NAME", "read", "admin"]}."""
     open: bool = False
-    """No token is needed: everybody who can connect is an admin."""
+    """If true, no token is needed: everybody who can connect is an admin."""
     certificate: str | None = None
     key: str | None = None
-    """Files for TLS."""
+    """The files for TLS."""
     max_body: int = 16 * MEGABYTE
-    """Bytes of a request that is read whole. NDJSON is read in portions, and may be longer."""
+    """The most bytes of a request that is read as a whole. NDJSON is read in portions, and may be longer."""
     max_line: int = MEGABYTE
-    """Bytes of one line of NDJSON."""
+    """The most bytes of one line of NDJSON."""
     recent_events: int = 1000
-    """Events kept in memory for back-tests, of at most 8 MB; 0: none."""
+    """The number of events kept in memory for back-tests, of at most 8 MB; 0 keeps none."""
     allow_networks: tuple[str, ...] = ()
-    """Private networks that webhooks may go to, such as 10.1.0.0/16. Public addresses always are allowed."""
+    """The private networks that webhooks may go to, such as 10.1.0.0/16. Public addresses are always allowed."""
     webhook_timeout: float = 15.0
-    """Seconds for one request of a webhook."""
+    """The seconds for one request of a webhook."""
     webhook_retry: float = 5.0
-    """Seconds before the second attempt; each further pause is twice as long, up to an hour."""
+    """The seconds before the second attempt; each further pause is twice as long, up to an hour."""
     heartbeat: float = 15.0
-    """Seconds between comments on idle streams, by which a lost connection is noticed."""
+    """The seconds between comments on idle streams, by which a lost connection is noticed."""
     settle: float = 12.0
-    """Seconds after which what was sent on a stream that is still open is acknowledged. TCP gives up unconfirmed data after 10."""
+    """The seconds after which what was sent on a stream that is still open is acknowledged. TCP gives up unconfirmed data after 10."""
 
     def __post_init__(self) -> None:
         check_whole("port", self.port, 0, 65535)
@@ -72,15 +72,15 @@ class HttpSettings:
 
     @property
     def folder(self) -> Path:
-        """Where webhooks and tokens are kept."""
+        """The folder of webhooks and tokens."""
         return Path(self.state_dir) if self.state_dir is not None else default_state_dir(self.server)
 
     def state(self) -> dict[str, Any]:
-        """Plain data, for another process."""
+        """Returns the settings as plain data, for another process."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 def default_state_dir(server: str) -> Path:
-    """Below XDG_STATE_HOME, as is the custom for what outlives a program."""
+    """Returns the default folder below XDG_STATE_HOME, as is the custom for data that outlives a program."""
     base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(base).expanduser() / "ray-pubsub" / re.sub(r"[^\w.-]", "_", server)

@@ -1,4 +1,4 @@
-"""What outlives the HTTP process: webhooks and tokens, in one small file that only its user can read."""
+"""The state that survives the HTTP process: webhooks and tokens, in one small file that only its user can read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTS = ("webhooks", "tokens")
 
 
 class StateFile:
-    """Written whole and renamed, so that it is always complete. Safe for threads."""
+    """The file is written as a whole and renamed, so that it is always complete. Safe to use from several threads."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -35,12 +35,12 @@ class StateFile:
             raise StoreError(str(self._path), f"is damaged, put back a copy or remove it: {error}") from None
 
     def part(self, part: str) -> dict[str, Any]:
-        """A copy of webhooks or tokens, by name."""
+        """Returns a copy of the webhooks or the tokens, by name."""
         with self._lock:
             return dict(self._parts[part])
 
     def put(self, part: str, name: str, value: dict[str, Any] | None) -> bool:
-        """Stores or, with None, removes; on return it is on disk. Returns whether there was one before."""
+        """Stores an entry or, with None, removes it; on return that is on disk. Returns whether there was one before."""
         with self._lock:
             changed = dict(self._parts[part])
             found = changed.pop(name, None) is not None
@@ -52,7 +52,7 @@ class StateFile:
             return found
 
     def admin_token(self, make: Any) -> tuple[str, Path]:
-        """The token of the first admin, made once, and the file that holds it."""
+        """Returns the token of the first admin, which is created once, and the file that holds it."""
         path = self.folder / ADMIN
         if path.exists():
             return path.read_text().strip(), path

@@ -1,4 +1,4 @@
-"""The numbers of the server, asked for at most once a second however many look at them."""
+"""The server's statistics, requested at most once a second however many clients ask for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOT = 10
 
 
 class StatsCache:
-    """Used by the event loop only."""
+    """Caches statistics. Used by the event loop only."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend

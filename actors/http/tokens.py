@@ -1,9 +1,9 @@
-"""Who may do what: a token per client, with scopes.
+"""Access control: a token per client, with scopes.
 
 publish            publishes
 subscribe:NAME     subscribes, unsubscribes and consumes as the subscriber NAME; NAME may end in *, which stands for the rest
 read               looks in: subscriptions of everybody, matches, explain, stats, metrics, the console's pictures
-admin              everything, webhooks, rules and tokens too
+admin              everything, including webhooks, rules and tokens
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Client(NamedTuple):
     scopes: frozenset[str]
 
     def may(self, scope: str) -> bool:
-        """`scope`: one of the above; "subscribe" alone: as anybody at all, or to look at subscriptions."""
+        """Returns whether the client has a scope, one of the above. "subscribe" alone asks whether it may act as any subscriber, or look
+        at subscriptions."""
         if "admin" in self.scopes or scope in self.scopes:
             return True
         if scope == "subscribe":
@@ -47,10 +48,10 @@ class Client(NamedTuple):
 
 
 class Tokens:
-    """Of all clients, by the hashes of their tokens. A token itself is kept nowhere."""
+    """The clients by the hashes of their tokens. A token itself is stored nowhere."""
 
     def __init__(self, given: Mapping[str, Mapping[str, Any]], stored: Mapping[str, Mapping[str, Any]]) -> None:
-        """`given`: in the settings, with tokens; `stored`: made by admins, with hashes."""
+        """`given` are the clients of the settings, with tokens; `stored` are those made by admins, with hashes."""
         self._clients: dict[str, Client] = {}
         for name, each in given.items():
             token = each.get("token")
@@ -81,7 +82,7 @@ class Tokens:
         return bool(hashes)
 
     def client(self, authorization: str | None) -> Client:
-        """Of the header Authorization. Raises HttpError."""
+        """Returns the client of the header Authorization. Raises HttpError."""
         if authorization is None:
             raise HttpError(401, "send the header Authorization: Bearer TOKEN")
         kind, _, token = authorization.partition(" ")
@@ -91,7 +92,7 @@ class Tokens:
         return found
 
     def listed(self) -> list[dict[str, Any]]:
-        """Without the tokens."""
+        """Lists the clients without their tokens."""
         return [{"name": client.name, "scopes": sorted(client.scopes)} for client in self._clients.values()]
 
 
@@ -109,5 +110,5 @@ def new_token() -> str:
 
 
 def token_hash(token: str) -> str:
-    """Tokens are long and random, so a plain hash cannot be guessed back."""
+    """Hashes a token. Tokens are long and random, so a plain hash cannot be reversed by guessing."""
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()

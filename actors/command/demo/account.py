@@ -1,4 +1,4 @@
-"""Who got what: the account that shows whether anything was lost."""
+"""The demo's account of matches and deliveries, which shows whether anything was lost."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import ray_pubsub
 __all__ = ["Account"]
 
 Pair = tuple[Any, Any]
-"""An event's id and a subscription's."""
+"""The id of an event and of a subscription."""
 
 
 class Account:
-    """Every match is expected, by an index in this process that has the same subscriptions; reported, by the server; and polled.
-    Safe to use from several threads."""
+    """Compares the matches that an index in this process with the same subscriptions finds (expected) with those that the server
+    reports, and with those that were polled. Safe to use from several threads."""
 
     def __init__(self, index: ray_pubsub.MatchIndex) -> None:
         self._index = index
         self._lock = threading.Lock()
         self.published = self.matched = self.delivered = self.repeated = 0
         self.wrong_batches = 0
-        """Batches whose matches were not those of the index."""
+        """The number of batches whose matches were not those of the index."""
         self.by_priority: Counter[str] = Counter()
         self._expected: set[Pair] = set()
         self._polled: set[Pair] = set()
 
     def warm_up(self, events: list[dict[str, Any]]) -> None:
-        """The index is as quick afterwards as it will be."""
+        """Matches once, so that the index is as fast afterwards as it will be."""
         self._index.match_many(events)
 
     def publish(self, events: list[dict[str, Any]], result: Any) -> None:
@@ -58,7 +58,7 @@ class Account:
 
     @property
     def polled(self) -> int:
-        """Each once, however often it came."""
+        """The number of distinct pairs that were polled, however often each came."""
         return len(self._polled)
 
     @property
@@ -68,7 +68,7 @@ class Account:
 
     @property
     def invented(self) -> int:
-        """Delivered, and matched by nothing."""
+        """The number of pairs that were delivered although nothing matches."""
         with self._lock:
             return len(self._polled - self._expected)
 

@@ -35,7 +35,7 @@ RULES = {
     "ordinary": ("normal", "price < 1000"),
 }
 SIZES = 40
-"""Every wish names one of this many sizes, so that a product interests tens of shoppers and not thousands."""
+"""Every wish names one of this number of sizes, so that a product interests tens of shoppers and not thousands."""
 SHOPPERS = 100
 BATCH = 50
 POLLED = 2000
@@ -45,7 +45,7 @@ WARM_UP = 300.0
 
 @dataclass(frozen=True, slots=True)
 class DemoSize:
-    """How large the demo is, and where it runs."""
+    """The size of the demo, and where it runs."""
 
     subscriptions: int = 100_000
     events: int = 3_000
@@ -55,11 +55,12 @@ class DemoSize:
     name: str = "demo"
     address: str = "local"
     patience: float = 45.0
-    """Seconds to wait for the last deliveries."""
+    """The seconds to wait for the last deliveries."""
 
 
 def run_demo(size: DemoSize, view: View | None = None) -> bool:
-    """True if every match that an index in this process finds was reported, delivered and polled, and nothing else was."""
+    """Runs the demo. Returns True if every match that an index in this process finds was reported, delivered and polled, and nothing
+    else was."""
     view = view or View(LEVELS)
     draw = random.Random(size.seed)
     with (
@@ -84,8 +85,8 @@ def run_demo(size: DemoSize, view: View | None = None) -> bool:
 
 @contextmanager
 def _quiet(log: Path, console: Console) -> Iterator[None]:
-    """Ray writes a page to the terminal when a worker is killed, which is the point of the demo: it goes to a file instead. Only the
-    console goes on writing to the terminal."""
+    """Redirects stderr to a file: when a worker is killed, which is the point of the demo, Ray would write a page to the terminal. Only
+    the console goes on writing to the terminal."""
     shown, console.file = console.file, sys.stdout
     sys.stderr.flush()
     kept = os.dup(2)
@@ -105,7 +106,7 @@ def _processes(server: Any) -> dict[str, bool]:
 
 
 def _load(server: Any, count: int, draw: random.Random, view: View) -> ray_pubsub.MatchIndex:
-    """Into the server; and into an index of this process, to check it by."""
+    """Loads subscriptions into the server, and into an index of this process for comparison."""
     ids = list(range(count))
     texts = [f"{wish(draw)} and size = {draw.randrange(SIZES)}" for _ in ids]
     table = pa.table({"id": ids, "subscriber": [f"shopper-{number % SHOPPERS}" for number in ids], "expression": texts})
@@ -171,7 +172,7 @@ def _say_who_came_back(server: Any, before: dict[str, Any], seconds: float, view
 
 @contextmanager
 def _shoppers(server: Any, account: Account) -> Iterator[None]:
-    """One thread polls for all of them, in turn."""
+    """Polls for all shoppers in turn, in one thread, while the block runs."""
     ended = threading.Event()
 
     def shop() -> None:
@@ -198,7 +199,7 @@ def _poll(server: Any, account: Account, shopper: str) -> int:
 
 
 def _poll_the_rest(server: Any, account: Account, patience: float, view: View, total: int) -> None:
-    """Until nothing is left; what was handed out and not acknowledged would come again after its visibility timeout."""
+    """Polls until nothing is left: a delivery that was handed out and not acknowledged comes again after its visibility timeout."""
     ends = time.monotonic() + patience
     while account.lost and time.monotonic() < ends:
         for number in range(SHOPPERS):

@@ -1,4 +1,4 @@
-"""What the demo shows: one live picture on a terminal, plain lines elsewhere. Both fit 80 columns."""
+"""The output of the demo: one live picture on a terminal, plain lines elsewhere. Both fit 80 columns."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["View"]
 
 BAR = 30
 LINE_EVERY = 2.0
-"""Seconds between lines where there is no terminal."""
+"""The seconds between lines where there is no terminal."""
 
 
 class View:
-    """Steps that are done stay above; the picture below them changes while products are published."""
+    """The demo's output. Finished steps stay above; the picture below them changes while products are published."""
 
     def __init__(self, levels: tuple[str, ...], console: Console | None = None) -> None:
         self.console = console or Console(highlight=False)
@@ -33,28 +33,28 @@ class View:
         self._event = Text()
 
     def say(self, text: str, style: str = "") -> None:
-        """Lines that stay."""
+        """Prints lines that stay."""
         self.console.print(text, style=style, markup=False)
 
     def step(self, text: str) -> Any:
-        """Within: a spinner beside what is being done; on a terminal it disappears at the end."""
+        """Shows a spinner beside the current step while the block runs; on a terminal it disappears at the end."""
         return self.console.status(text) if self.console.is_terminal else _Said(self, f"{text} …")
 
     def done(self, text: str) -> None:
         self.console.print(Text.assemble(("✓ ", "green"), text))
 
     def processes(self, alive: dict[str, bool]) -> None:
-        """Which processes the server has, and whether each is there."""
+        """Sets the server's processes, and whether each is alive."""
         self._processes = alive
 
     def event(self, text: str, style: str) -> None:
-        """Something happened that everybody should see."""
+        """Shows a notable event."""
         self._event = Text(text, style=style)
         if self._live is None:
             self.say(text, style=style)
 
     def watch(self) -> View:
-        """Within: the live picture, if somebody looks on."""
+        """Shows the live picture while the block runs, if the output is a terminal."""
         self._shown = time.monotonic()
         if self.console.is_terminal:
             self._live = Live(console=self.console, refresh_per_second=10)
@@ -83,7 +83,7 @@ class View:
             )
 
     def picture(self, account: Account, total: int) -> Any:
-        """The server's processes, how far publishing is, and who has polled what."""
+        """Draws the server's processes, the progress of publishing, and the deliveries that were polled."""
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
         processes = Text()
         for name, alive in self._processes.items():
@@ -108,7 +108,7 @@ class View:
 
 
 class _Said:
-    """Where there is no terminal a step is a line."""
+    """A step where there is no terminal: a single line."""
 
     def __init__(self, view: View, text: str) -> None:
         self._view, self._text = view, text

@@ -12,7 +12,7 @@ COLORS = ["black", "white", "silver", "red", "blue", "green", "gold"]
 
 
 def wish(random_: random.Random) -> str:
-    """One shopper's wish, in one of the shapes people use."""
+    """Returns one shopper's wish, in one of the shapes that people use."""
     brand, category = random_.choice(BRANDS), random_.choice(CATEGORIES)
     price = random_.randrange(50, 2_000)
     match random_.randrange(5):

@@ -1,1 +1,1 @@
-"""What each path answers: publishing, subscribing, consuming, webhooks, looking in."""
+"""The handlers of all paths: publishing, subscribing, consuming, webhooks, looking in."""

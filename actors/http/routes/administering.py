@@ -1,4 +1,4 @@
-"""Webhooks and tokens, for admins; a client may have webhooks for subscribers that it may act for."""
+"""Webhooks and tokens, for admins. Other clients may manage the webhooks of subscribers that they may act for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def list_webhooks(app: Application, request: Request) -> Response:
 
 
 async def put_webhook(app: Application, request: Request) -> Response:
-    """The answer has the secret if it is new."""
+    """Adds or replaces a webhook. The response has the secret if it is new."""
     given, id = await request.fields("subscriber", "url"), request.path["id"]
     before = app.webhooks.get(id)
     if before is not None:
@@ -59,7 +59,7 @@ async def list_tokens(app: Application, request: Request) -> Response:
 
 
 async def put_token(app: Application, request: Request) -> Response:
-    """Makes a token for a client, or another one; it is shown in this answer only."""
+    """Creates or replaces the token of a client. It is shown in this response only."""
     given, name = await request.fields("scopes"), request.path["name"]
     if name in app.settings.tokens or name in ("admin", "open"):
         raise SettingError("name", f"{name!r} is given in the settings, and is changed there")

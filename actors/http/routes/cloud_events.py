@@ -1,4 +1,4 @@
-"""CloudEvents 1.0 over HTTP. In every mode the event is the envelope: expressions ask for `type`, `source` or `data.price`."""
+"""CloudEvents 1.0 over HTTP. In every mode the published event is the envelope: expressions test `type`, `source` or `data.price`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PREFIX = "ce-"
 
 
 def checked_envelope(envelope: Any) -> dict[str, Any]:
-    """Raises HttpError if it lacks what every CloudEvent has."""
+    """Checks that an envelope has the attributes that every CloudEvent must have. Raises HttpError."""
     if not isinstance(envelope, dict):
         raise HttpError(422, "a CloudEvent is a JSON object")
     missing = [name for name in NEEDED if not isinstance(envelope.get(name), str) or not envelope[name]]
@@ -38,7 +38,7 @@ def checked_batch(batch: Any) -> list[dict[str, Any]]:
 
 
 def binary_event(request: Request, body: bytes, kind: str) -> bytes:
-    """The envelope of an event whose attributes are headers and whose data is the body."""
+    """Returns the envelope of an event whose attributes are headers and whose data is the body."""
     envelope = {
         name.decode("latin-1")[len(PREFIX) :]: unquote(value.decode("latin-1"))
         for name, value in request.scope["headers"]
@@ -48,7 +48,7 @@ def binary_event(request: Request, body: bytes, kind: str) -> bytes:
     if body:
         envelope["datacontenttype"] = kind
         if kind == JSON or kind.endswith("+json"):
-            decoded(body, JSON)  # raises if it is none, so that nothing else gets into the envelope
+            decoded(body, JSON)  # raises if it is not JSON, so that nothing else gets into the envelope
             return b'%s,"data":%s}' % (json_text(envelope)[:-1], body.replace(b"\n", b" ").replace(b"\r", b" "))
         if kind.startswith("text/"):
             envelope["data"] = body.decode(errors="replace")
@@ -58,5 +58,5 @@ def binary_event(request: Request, body: bytes, kind: str) -> bytes:
 
 
 def idempotency_key_of(source: str | None, id: str | None) -> str:
-    """Source and id together name a CloudEvent; sent again, it is delivered once."""
+    """Returns the key of a CloudEvent. Source and id together identify it; if it is sent again, it is delivered once."""
     return "ce:" + hashlib.sha256(f"{source}\n{id}".encode(errors="replace")).hexdigest()

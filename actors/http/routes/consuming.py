@@ -23,7 +23,7 @@ MOST_RECEIPTS = 20_000
 
 
 def subscriber_of(request: Request) -> str:
-    """As whom the client acts. Raises HttpError if it may not."""
+    """Returns the subscriber that the client acts as. Raises HttpError if it may not."""
     subscriber = request.path["subscriber"]
     request.client.check_subscriber(subscriber)
     return subscriber
@@ -56,7 +56,7 @@ async def poll(app: Application, request: Request) -> Response:
 
 
 async def stream(app: Application, request: Request) -> None:
-    """Server-sent events (`streams.event_stream`)."""
+    """Sends deliveries as server-sent events (`streams.event_stream`)."""
     subscriber = subscriber_of(request)
     ack = request.query("ack") or "auto"
     if ack not in ("auto", "manual"):
@@ -71,7 +71,7 @@ async def stream(app: Application, request: Request) -> None:
 
 
 def settling(method: str) -> Any:
-    """The handler of ack, nack, release or extend."""
+    """Returns the handler of ack, nack, release or extend."""
 
     async def settle(app: Application, request: Request) -> Response:
         subscriber = subscriber_of(request)
@@ -126,7 +126,7 @@ def _report(report: AckReport) -> dict[str, Any]:
 
 
 async def mailbox(app: Application, request: Request) -> Response:
-    """The mailbox in numbers."""
+    """Returns the statistics of a mailbox."""
     subscriber = request.path["subscriber"]
     if not request.client.may("read"):
         request.client.check_subscriber(subscriber)
@@ -150,7 +150,7 @@ async def purge(app: Application, request: Request) -> Response:
 
 
 async def _of_dead(app: Application, request: Request, method: str) -> int:
-    """All, or those with the sequences that the body names."""
+    """Calls a method for dead letters: all, or those whose sequences are in the body."""
     subscriber = subscriber_of(request)
     body = await request.body()
     sequences = None

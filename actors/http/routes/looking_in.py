@@ -1,4 +1,4 @@
-"""Explain, stats, back-tests, health, metrics, and the documents of the console."""
+"""Explain, statistics, back-tests, health, metrics, and the files of the console."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ POLICY = (
 
 
 async def explain(app: Application, request: Request) -> Response:
-    """With an id or an expression: why it does or does not match the event. Without: what matches, and how, shard by shard."""
+    """With an id or an expression, explains why it does or does not match the event. Without, returns what matches, and how, shard by
+    shard."""
     given = await request.fields("event")
     event, server = given["event"], app.backend.server
     if not isinstance(event, dict):
@@ -92,12 +93,12 @@ async def stats(app: Application, request: Request) -> Response:
 
 
 async def health(app: Application, request: Request) -> Response:
-    """This process answers."""
+    """Reports that this process answers."""
     return Response({"status": "ok"})
 
 
 async def readiness(app: Application, request: Request) -> Response:
-    """The server is connected and its registry answers."""
+    """Reports that the server is connected and its registry answers."""
     await app.backend.ask("registry", "health", timeout=5.0)
     return Response({"status": "ready", "server": app.settings.server})
 
@@ -134,7 +135,7 @@ def _file(name: str) -> Response:
 
 @cache
 def _listed() -> dict[str, bytes]:
-    """Read once: only what is in the package can be asked for."""
+    """Reads the files once, so that only files of the package can be requested."""
     folder = files("actors.http") / "console"
     return {each.name: each.read_bytes() for each in folder.iterdir() if each.name.endswith(tuple(KINDS))}
 

@@ -27,7 +27,7 @@ NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl", "ap
 CLOUD_EVENT, CLOUD_BATCH = "application/cloudevents+json", "application/cloudevents-batch+json"
 PUBLISHED = (JSON, NDJSON[0], MSGPACK, CLOUD_EVENT, CLOUD_BATCH)
 PORTION = 1 << 20
-"""Bytes of NDJSON in one publication."""
+"""The bytes of NDJSON in one publication."""
 IN_FLIGHT = 3
 MOST_ERRORS, MOST_RESULTS = 100, 10_000
 LONGEST_KEY = 100
@@ -60,7 +60,7 @@ async def publish(app: Application, request: Request) -> Response:
         listed = decoded(body, JSON)
         body, single = b"\n".join(map(json_text, listed)), False
     elif b"\n" in body:
-        body = body.replace(b"\r", b" ").replace(b"\n", b" ")  # one document, written over several lines
+        body = body.replace(b"\r", b" ").replace(b"\n", b" ")  # a single document that spans several lines
     total = _Total(request, options)
     if body.strip():
         total.add(await _published(app, body, options, key))
@@ -71,7 +71,7 @@ async def publish(app: Application, request: Request) -> Response:
 
 
 class _Options:
-    """What the query and the headers say."""
+    """The options in the query and the headers."""
 
     def __init__(self, request: Request) -> None:
         self.event_id = request.query("event_id")
@@ -80,12 +80,12 @@ class _Options:
         self.data = request.flag("data")
         self.matches = request.flag("matches") or self.data
         if self.matches:
-            request.client.check("read")  # they name subscriptions of everybody
+            request.client.check("read")  # matches name subscriptions of all subscribers
         self.key = keyed(request)
 
 
 def keyed(request: Request) -> str | None:
-    """The client's Idempotency-Key. Two clients may use the same one, and do not meet."""
+    """Returns the key made from the client's Idempotency-Key. Equal keys of two clients do not collide."""
     given = request.header("idempotency-key")
     if given is None:
         return None
@@ -97,7 +97,7 @@ def keyed(request: Request) -> str | None:
 
 
 class _Total:
-    """The results of all portions together."""
+    """The sum of the results of all portions."""
 
     def __init__(self, request: Request, options: _Options) -> None:
         self._options = options
@@ -151,7 +151,7 @@ class _Total:
         return found
 
     def response(self, single: bool) -> Response:
-        """A single event that is bad is an error; among several it is reported."""
+        """Returns the response. A single bad event is an error; among several it is reported."""
         if single and self._errors:
             return Response(self._errors[0], 422, "application/problem+json")
         return Response(self.document())
@@ -166,14 +166,14 @@ async def _published(app: Application, body: bytes | list[Any], options: _Option
             body, event_id=options.event_id, deliver=options.deliver, strict=options.strict, idempotency_key=key
         )
         if options.data:
-            result.data()  # here, because it asks the registry; from now on the result has it
+            result.data()  # asks the registry in this thread; the result then has the data
         return result
 
     return await app.backend.run(publish_and_look_up)
 
 
 async def _publish_plain(app: Application, request: Request, options: _Options, events: Any) -> Response:
-    """What msgpack gave: a map, or an array of them."""
+    """Publishes what msgpack decoded to: a map, or an array of maps."""
     single = isinstance(events, dict)
     listed = [events] if single else events
     if not isinstance(listed, list):
@@ -213,7 +213,7 @@ async def _publish_lines(app: Application, request: Request, options: _Options) 
 
 
 async def portions_of(request: Request, longest: int, size: int = PORTION) -> AsyncIterator[bytes]:
-    """Whole lines of a body, about `size` bytes at a time. Raises HttpError for a line that is too long."""
+    """Yields whole lines of a body, about `size` bytes at a time. Raises HttpError for a line that is too long."""
     buffer = bytearray()
     size = max(size, longest + 1)
     async for chunk in request.chunks():

@@ -21,13 +21,13 @@ __all__ = [
 ]  # fmt: skip
 
 MOST_SEARCHED = 20_000
-"""Subscriptions looked at for one page of a search."""
+"""The most subscriptions examined for one page of a search."""
 MOST_REJECTIONS = 1000
 LOAD_PORTION = 4 << 20
 
 
 def id_of(text: str) -> str | int:
-    """The id in a path: a text, or `int:7` for the number 7; `str:int:7` is the text int:7."""
+    """Returns the id in a path: a text, or `int:7` for the number 7; `str:int:7` is the text int:7."""
     if text.startswith("str:"):
         return text[4:]
     if text.startswith("int:"):
@@ -52,7 +52,7 @@ def shown(found: StoredSubscription) -> dict[str, Any]:
 
 
 async def subscribe(app: Application, request: Request) -> Response:
-    """Under the same Idempotency-Key the same id is made."""
+    """Adds a subscription. The same Idempotency-Key leads to the same generated id."""
     given = await request.fields("subscriber", "expression")
     id = given.get("id")
     if id is None:
@@ -68,7 +68,7 @@ async def put_subscription(app: Application, request: Request) -> Response:
 async def _put(app: Application, request: Request, id: Any, given: dict[str, Any]) -> Response:
     request.client.check_subscriber(given["subscriber"])
     if not request.client.may("subscribe:*"):
-        # Ids are the server's: a client must not take over what belongs to a subscriber that it may not act for.
+        # Ids are shared by all clients: a client must not replace a subscription of a subscriber that it may not act for.
         try:
             owner = (await app.backend.ask("registry", "get", id)).subscriber
         except UnknownSubscriptionError:
@@ -103,7 +103,7 @@ async def _own(app: Application, request: Request) -> StoredSubscription:
 
 
 async def unsubscribe_tagged(app: Application, request: Request) -> Response:
-    """All that have a tag, of all subscribers."""
+    """Removes all subscriptions that have a tag, of all subscribers."""
     request.client.check("subscribe:*")
     tag = request.query("tag")
     if tag is None:
@@ -146,7 +146,8 @@ async def remove_subscriber(app: Application, request: Request) -> Response:
 
 
 async def check_expression(app: Application, request: Request) -> Response:
-    """Whether an expression can be used; if not, the error's document, with the position for a caret. Adds nothing."""
+    """Checks an expression without adding anything. If it is not valid, the response is the error's document, with the position for a
+    caret."""
     given = await request.fields("expression")
     expression = given["expression"]
     if not isinstance(expression, str):
@@ -159,7 +160,8 @@ async def check_expression(app: Application, request: Request) -> Response:
 
 
 async def load(app: Application, request: Request) -> Response:
-    """NDJSON: {"id", "subscriber", "expression"} in every line, and maybe data and tags. Each portion is stored before the next is read."""
+    """Loads subscriptions from NDJSON: {"id", "subscriber", "expression"} in every line, optionally with data and tags. Each portion is
+    stored before the next is read."""
     if request.kind not in NDJSON:
         raise HttpError(415, f"subscriptions are loaded as {NDJSON[0]}, not {request.kind}", accepted=list(NDJSON))
     request.client.check("subscribe:*")
@@ -186,8 +188,8 @@ async def load(app: Application, request: Request) -> Response:
 
 
 def _columns(portion: bytes, first: int) -> tuple[list[Any], list[int], list[dict[str, Any]]]:
-    """Ids, subscribers, expressions, data and tags (None if no line has any); the line of each; and lines that are no subscriptions.
-    Lines count from 0."""
+    """Returns ids, subscribers, expressions, data and tags (None if no line has any); the line number of each; and the lines that are
+    not subscriptions. Lines count from 0."""
     columns: list[list[Any]] = [[], [], [], [], []]
     positions: list[int] = []
     bad: list[dict[str, Any]] = []

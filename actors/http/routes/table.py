@@ -1,4 +1,4 @@
-"""All paths, in one table."""
+"""The table of all paths."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Deliveries pushed over open connections: server-sent events, and who is woken when something arrives."""
+"""Deliveries pushed over open connections: server-sent events, and the wake-ups when deliveries arrive."""

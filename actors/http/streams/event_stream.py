@@ -1,14 +1,14 @@
 """Server-sent events: the deliveries of one subscriber, pushed as they arrive.
 
-Each message has the delivery's sequence as its id. How they are acknowledged (`ack`):
+Each message has the delivery's sequence as its id. `ack` decides how deliveries are acknowledged:
 
 auto    What was sent is acknowledged `settle` seconds later if the connection is still open: TCP has confirmed it by then, or the
         connection would be closed. A client that comes back with Last-Event-ID: n acknowledges everything that its last stream sent up
-        to and with n, in the order of sending; what was sent after n is handed out again at once, and does not count as an attempt.
-        Without a Last-Event-ID what was in doubt comes again after its visibility timeout.
-manual  Nothing is acknowledged but by POST …/ack with the messages' receipts. Last-Event-ID has the same meaning.
+        to and including n, in the order of sending; what was sent after n is handed out again at once, and does not count as an attempt.
+        Without a Last-Event-ID, deliveries in doubt come again after their visibility timeout.
+manual  Deliveries are acknowledged only by POST …/ack with the messages' receipts. Last-Event-ID has the same meaning.
 
-So every delivery arrives at least once, and the id tells repetitions. Streams of one subscriber share its deliveries.
+So every delivery arrives at least once, and the id identifies repetitions. Streams of one subscriber share its deliveries.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ __all__ = ["EventStream", "EventStreams", "StreamOptions"]
 logger = logging.getLogger(__name__)
 
 PORTION = 200
-"""Deliveries of one poll."""
+"""The most deliveries of one poll."""
 KEPT_CLOSED = 60.0
-"""Seconds for which a stream that has ended can be resumed; what it had in doubt is handed out again after that."""
+"""The seconds for which a stream that has ended can be resumed. After that, what it had in doubt is handed out again."""
 VISIBLE_AFTER = 30.0
 HEADERS = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -45,22 +45,22 @@ HEADERS = [
 
 
 class InDoubt(NamedTuple):
-    """Sent, and not acknowledged."""
+    """A delivery that was sent and is not acknowledged."""
 
     receipt: Receipt
     until: float
-    """When it is acknowledged, or, if the client acknowledges, when it comes again."""
+    """When it is acknowledged or, if the client acknowledges, when it comes again."""
 
 
 class StreamOptions(NamedTuple):
-    """How a client wants its deliveries."""
+    """The options of a stream."""
 
     manual: bool
-    """The client acknowledges."""
+    """Whether the client acknowledges."""
     window: int
-    """Deliveries that may be unacknowledged."""
+    """The most deliveries that may be unacknowledged."""
     data: bool = False
-    """With the data and tags of the subscriptions."""
+    """Whether messages have the data and tags of the subscriptions."""
 
 
 class EventStream:
@@ -92,7 +92,7 @@ class EventStream:
         self._woken = False
 
     def wake(self) -> None:
-        """There may be something to send."""
+        """Tells the stream that there may be something to send."""
         self._woken = True
         if self._pump is None and self.closed is None:
             self._pump = asyncio.create_task(self._send_all())
@@ -110,7 +110,7 @@ class EventStream:
                     self.in_doubt.popleft()
                 room = min(PORTION, self.window - len(self.in_doubt))
                 if room <= 0:
-                    return  # woken again when something was acknowledged
+                    return  # the stream is woken again when something was acknowledged
                 visible = None if self.manual else streams.settle + VISIBLE_AFTER
                 found = await backend.poll(self.subscriber, room, visible)
                 if found:
@@ -129,7 +129,7 @@ class EventStream:
             logger.debug("stream of %s: %s", self.subscriber, error)
             asyncio.get_running_loop().call_later(1.0, self.wake)
         except OSError:
-            pass  # the connection has ended; so will the request
+            pass  # the connection has ended, and the request will too
         finally:
             self._pump = None
 
@@ -143,7 +143,8 @@ class EventStream:
                 self._pump.cancel()
 
     def divided_at(self, sequence: int) -> tuple[list[Receipt], list[Receipt]] | None:
-        """What was sent up to this message, and after it; None if it was not sent by this stream, or too long ago."""
+        """Returns the receipts of what was sent up to this message, and after it; None if this stream did not send the message, or sent
+        it too long ago."""
         receipts = [each.receipt for each in self.in_doubt]
         for place, receipt in enumerate(receipts):
             if receipt.sequence == sequence:
@@ -152,7 +153,7 @@ class EventStream:
 
 
 class EventStreams:
-    """All streams of this process, and those that have ended lately."""
+    """All streams of this process, and those that have ended recently."""
 
     def __init__(self, backend: Backend, wakeups: Wakeups, settle: float, heartbeat: float) -> None:
         self.backend = backend
@@ -160,7 +161,7 @@ class EventStreams:
         self.settle = settle
         self._heartbeat = heartbeat
         self._open: dict[str, set[EventStream]] = {}
-        """By subscriber."""
+        """The open streams by subscriber."""
         self._count = 0
         self.unsettled: set[EventStream] = set()
         self._ended: dict[str, list[EventStream]] = {}
@@ -184,7 +185,7 @@ class EventStreams:
         return [stream for streams in self._open.values() for stream in streams]
 
     async def serve(self, request: Request, subscriber: str, options: StreamOptions, last: int | None) -> None:
-        """Sends until the client has gone."""
+        """Sends deliveries until the client has disconnected."""
         if last is not None:
             await self._resume(subscriber, last)
         stream = EventStream(self, request, subscriber, options)
@@ -214,7 +215,7 @@ class EventStreams:
             del self._open[stream.subscriber]
 
     async def _resume(self, subscriber: str, last: int) -> None:
-        """What `Last-Event-ID` settles. A stream that the client has left, and whose end was not noticed yet, ends here."""
+        """Settles what `Last-Event-ID` settles. Closes a stream that the client has left and whose end was not noticed yet."""
         for stream in [*self._ended.get(subscriber, ()), *self._open.get(subscriber, ())]:
             divided = stream.divided_at(last)
             if divided is None:
@@ -248,12 +249,12 @@ class EventStreams:
         stream.last_settled = settled[-1].sequence
         try:
             await self.backend.settle("ack", stream.subscriber, settled)
-        except RayPubSubError as error:  # they come again
+        except RayPubSubError as error:  # the deliveries come again
             logger.warning("could not acknowledge what was sent to %s: %s", stream.subscriber, error)
         stream.wake()
 
     def settled(self, subscriber: str, receipts: Iterable[Receipt]) -> None:
-        """The client itself has settled these."""
+        """Takes note that the client itself has settled these deliveries."""
         given = set(receipts)
         for stream in self._open.get(subscriber, ()):
             if stream.in_doubt:
@@ -270,12 +271,12 @@ class EventStreams:
                 del self._ended[subscriber]
 
     async def _beat_for_ever(self) -> None:
-        """A comment on every idle stream, a few at a time."""
+        """Writes a comment to every idle stream, a few streams at a time."""
         while True:
             await asyncio.sleep(self._heartbeat)
             for count, stream in enumerate(self._all(), 1):
                 if stream.idle and stream.closed is None:
-                    with suppress(TimeoutError, OSError):  # a client that does not read; TCP gives it up
+                    with suppress(TimeoutError, OSError):  # the client does not read; TCP gives it up
                         await asyncio.wait_for(stream.write(b":\n\n"), 0.05)
                 if not count % 100:
                     await asyncio.sleep(0.01)

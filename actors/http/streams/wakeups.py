@@ -1,4 +1,4 @@
-"""Who waits for deliveries, and when they are woken: one call follows the arrivals of all mailboxes."""
+"""Wakes those who wait for deliveries. One call follows the arrivals of all mailboxes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ __all__ = ["Wakeups"]
 logger = logging.getLogger(__name__)
 
 FOLLOW = 10.0
-"""Seconds of one call."""
+"""The seconds of one call."""
 PAUSE = 0.5
 LOOK_EVERY = 300.0
-"""Everybody looks again after this time, whatever was reported: another program's visibility timeouts are not."""
+"""The seconds after which all waiters look again, whatever was reported, because visibility timeouts of another program are not
+reported."""
 SLICE = 200
-"""Waiters that are woken at once when all are, every SLICE_PAUSE."""
+"""When all waiters are woken, this many are woken at once, every SLICE_PAUSE seconds."""
 SLICE_PAUSE = 0.05
 
 Waiter = Callable[[], None]
 
 
 class Wakeups:
-    """Waiters by subscriber. Used by the event loop only."""
+    """The waiters by subscriber. Used by the event loop only."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -49,7 +50,7 @@ class Wakeups:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def add(self, subscriber: str, waiter: Waiter) -> None:
-        """`waiter` is called whenever something may wait for the subscriber. It must not block."""
+        """Registers `waiter`, which is called whenever something may wait for the subscriber. It must not block."""
         self._waiters.setdefault(subscriber, set()).add(waiter)
 
     def remove(self, subscriber: str, waiter: Waiter) -> None:
@@ -64,7 +65,8 @@ class Wakeups:
             waiter()
 
     def wake_in(self, subscriber: str, seconds: float) -> None:
-        """Something comes back by a timer then. Timers that end about the same time are one, which ends when the last of them is due."""
+        """Wakes a subscriber's waiters in this number of seconds, when deliveries come back by a timer. Timers that end at about the
+        same time are combined into one, which ends when the last of them is due."""
         loop = asyncio.get_running_loop()
         width = 0.05 if seconds < 1 else 1.0
         due = (math.floor((loop.time() + seconds) / width) + 1) * width
@@ -77,7 +79,7 @@ class Wakeups:
         self.wake(key[0])
 
     async def wait(self, subscriber: str, seconds: float) -> None:
-        """Returns when something may wait for the subscriber, at the latest after this time."""
+        """Returns when something may wait for the subscriber, or after this time."""
         woken = asyncio.Event()
         self.add(subscriber, woken.set)
         try:
@@ -102,7 +104,7 @@ class Wakeups:
                     else:
                         await self._wake_all(name for name in found.subscribers if isinstance(name, str))
                         if not found.subscribers:
-                            await asyncio.sleep(0.01)  # answered at once, because very many wait there
+                            await asyncio.sleep(0.01)  # answered at once, because too many calls wait there
                     continue
             except RayPubSubError as error:
                 logger.debug("arrivals are not known: %s", error)
@@ -113,7 +115,7 @@ class Wakeups:
             await asyncio.sleep(PAUSE)
 
     async def _wake_all(self, subscribers: Iterable[str]) -> None:
-        """A few at a time: each of them polls."""
+        """Wakes waiters a few at a time, because each of them polls."""
         for count, name in enumerate(subscribers, 1):
             if name in self._waiters:
                 self.wake(name)

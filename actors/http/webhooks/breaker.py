@@ -1,4 +1,4 @@
-"""A circuit breaker: an endpoint that keeps failing is left alone for a while, and then tried with one request."""
+"""A circuit breaker: an endpoint that keeps failing gets no requests for a while, and is then tried with one request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 10.0, 600.0
 
 
 class Breaker:
-    """Closed: all is well. Open: nothing is sent until `reopens`. Half-open: one request decides."""
+    """Closed: requests are sent. Open: nothing is sent until `reopens`. Half-open: one request decides."""
 
     def __init__(self, threshold: int = THRESHOLD, pause: float = FIRST_PAUSE, longest: float = LONGEST_PAUSE) -> None:
         self._threshold = threshold
@@ -19,7 +19,7 @@ class Breaker:
         self._longest = longest
         self._pause = pause
         self.failures = 0
-        """In a row."""
+        """The number of failures in a row."""
         self.reopens: float | None = None
 
     def state(self, now: float) -> Literal["closed", "open", "half-open"]:
@@ -28,7 +28,7 @@ class Breaker:
         return "open" if now < self.reopens else "half-open"
 
     def most(self, now: float, concurrency: int) -> int:
-        """How many requests may be under way."""
+        """Returns how many requests may be in flight."""
         return {"closed": concurrency, "open": 0, "half-open": 1}[self.state(now)]
 
     def succeeded(self) -> None:

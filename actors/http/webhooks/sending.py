@@ -1,4 +1,4 @@
-"""One request of a webhook: HTTP/1.1 over a connection of its own to an address that was checked. Only the status is read."""
+"""Sends one request of a webhook: HTTP/1.1 over a new connection to an address that was checked. Only the status is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LARGEST_HEAD = 16_384
 
 
 class Answer(NamedTuple):
-    """A status of 0: there was no answer, and `reason` says why."""
+    """The answer to a request. A status of 0 means that there was none, and `reason` says why."""
 
     status: int
     reason: str
@@ -30,7 +30,7 @@ class Answer(NamedTuple):
 async def send(
     target: Target, headers: Mapping[str, str], body: bytes, allowed: Iterable[str], timeout: float
 ) -> Answer:
-    """Redirections are not followed: they would lead past the check of the address."""
+    """Sends a request. Redirections are not followed, because they would bypass the check of the address."""
     try:
         async with asyncio.timeout(timeout):
             return await _sent(target, headers, body, allowed)

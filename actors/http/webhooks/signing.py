@@ -1,4 +1,4 @@
-"""Standard Webhooks (standardwebhooks.com): who has sent a request, and that nobody has changed it."""
+"""Signatures by Standard Webhooks (standardwebhooks.com), which prove who has sent a request and that nobody has changed it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["check_secret", "new_secret", "signature"]
 
 PREFIX = "whsec_"
 SHORTEST, LONGEST = 24, 64
-"""Bytes of a key, by the specification."""
+"""The length of a key in bytes, by the specification."""
 
 
 def new_secret() -> str:
@@ -23,7 +23,7 @@ def new_secret() -> str:
 
 
 def check_secret(secret: Any) -> str:
-    """Raises SettingError."""
+    """Returns the secret if it is valid. Raises SettingError otherwise."""
     try:
         if not isinstance(secret, str) or not secret.startswith(PREFIX):
             raise ValueError
@@ -37,7 +37,7 @@ def check_secret(secret: Any) -> str:
 
 
 def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
-    """The header webhook-signature.
+    """Returns the value of the header webhook-signature.
 
     >>> signature("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
     'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE='

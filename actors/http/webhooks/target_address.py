@@ -1,4 +1,4 @@
-"""Where a webhook may go: to public addresses, and to private ones only if their network is allowed.
+"""Checks the address of a webhook: public addresses are allowed, private ones only if their network is.
 
 A name is looked up once for each request, and the connection is made to the very address that was checked. So a name that has a public
 address when it is checked and a private one a moment later (DNS rebinding) gains nothing.
@@ -18,7 +18,7 @@ from ray_pubsub.errors import SettingError
 __all__ = ["RefusedAddressError", "Target", "is_allowed", "resolved", "target_of"]
 
 Network = str
-# Addresses of IPv6 that stand for one of IPv4, which may be private.
+# IPv6 addresses in these networks stand for an IPv4 address, which may be private.
 TRANSLATED = [ip_network(each) for each in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96")]
 
 
@@ -34,14 +34,14 @@ class Target(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """For the header Host."""
+        """The value of the header Host."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         usual = 443 if self.scheme == "https" else 80
         return host if self.port == usual else f"{host}:{self.port}"
 
 
 def target_of(url: object) -> Target:
-    """Raises SettingError."""
+    """Parses the URL of a webhook. Raises SettingError."""
     try:
         if not isinstance(url, str) or not url.isascii() or any(each <= " " or each == "\x7f" for each in url):
             raise ValueError("it must be a text of printable ASCII")
@@ -58,7 +58,8 @@ def target_of(url: object) -> Target:
 
 
 def is_allowed(address: IPv4Address | IPv6Address, allowed: Iterable[Network]) -> bool:
-    """
+    """Returns whether webhooks may go to this address.
+
     >>> is_allowed(ip_address("8.8.8.8"), []), is_allowed(ip_address("10.0.0.1"), []), is_allowed(ip_address("::ffff:10.0.0.1"), [])
     (True, False, False)
     >>> is_allowed(ip_address("10.0.0.1"), ["10.0.0.0/8"]), is_allowed(ip_address("169.254.169.254"), ["10.0.0.0/8"])
@@ -74,7 +75,8 @@ def is_allowed(address: IPv4Address | IPv6Address, allowed: Iterable[Network]) -
 
 
 async def resolved(target: Target, allowed: Iterable[Network]) -> tuple[str, int]:
-    """The address to connect to: the first of the name's that is allowed. Raises RefusedAddressError, or OSError if the name is unknown."""
+    """Returns the address to connect to: the first address of the name that is allowed. Raises RefusedAddressError, or OSError if the
+    name is unknown."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     for *_, address in found:

@@ -1,4 +1,4 @@
-"""A webhook: whose deliveries go to which URL, and how."""
+"""The configuration of a webhook: the subscriber, the URL, and how its deliveries are sent."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Webhook:
     url: str
     secret: str
     concurrency: int = 4
-    """Requests under way at once."""
+    """The most requests in flight at once."""
     data: bool = False
-    """With the data and tags of the subscriptions."""
+    """Whether requests have the data and tags of the subscriptions."""
     enabled: bool = True
     disabled_reason: str | None = None
 
@@ -33,7 +33,7 @@ class Webhook:
         return asdict(self)
 
     def shown(self) -> dict[str, Any]:
-        """Without the secret, which is shown once, when it is made."""
+        """Returns the webhook without the secret, which is shown once, when it is generated."""
         return {name: value for name, value in asdict(self).items() if name != "secret"}
 
     def disabled(self, reason: str) -> Webhook:
@@ -41,7 +41,7 @@ class Webhook:
 
 
 def webhook_of(id: str, given: dict[str, Any], before: Webhook | None = None) -> Webhook:
-    """From what a client sends. Raises SettingError. A secret that is not given stays, or is made."""
+    """Returns a webhook from a client's fields. Raises SettingError. A secret that is not given stays, or is generated."""
     unknown = set(given) - {"subscriber", "url", "secret", "concurrency", "data", "enabled", "id", "disabled_reason"}
     if unknown:
         raise SettingError(", ".join(sorted(unknown)), "is no setting of a webhook")

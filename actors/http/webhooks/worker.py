@@ -1,4 +1,4 @@
-"""Sends the deliveries of webhooks, and repeats them: the mailbox counts the attempts, and has the dead letters."""
+"""Sends the deliveries of webhooks, with retries: the mailbox counts the attempts, and has the dead letters."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ logger = logging.getLogger(__name__)
 LONGEST_DELAY = 3600.0
 GONE = 410
 SPARE = 30.0
-"""Seconds for which a delivery is kept from others, beside the time of the request."""
+"""The seconds for which a delivery is hidden from other consumers, beside the time of the request."""
 
 
 def retry_delay(attempt: int, first: float, sequence: int) -> float:
-    """Doubles with every attempt, up to an hour; a fifth more or less, by the sequence, so that not all come back at once."""
+    """Returns the seconds before the next attempt. They double with every attempt, up to an hour, and vary by a fifth with the sequence,
+    so that not all deliveries come back at once."""
     spread = 0.8 + 0.4 * (xxhash.xxh3_64_intdigest(f"{sequence}/{attempt}".encode()) / 2**64)
     return float(min(first * 2 ** (attempt - 1), LONGEST_DELAY) * spread)
 
 
 class WebhookWorker:
-    """One webhook at work."""
+    """Sends the deliveries of one webhook."""
 
     def __init__(self, webhook: Webhook, workers: WebhookWorkers) -> None:
         self.webhook = webhook
         self.breaker = Breaker()
         self.sent = self.accepted = self.failed = 0
         self.last = ""
-        """What the last request came to."""
+        """The outcome of the last request."""
         self._workers = workers
         self._target = target_of(webhook.url)
         self._under_way: set[asyncio.Task[None]] = set()
@@ -55,7 +56,7 @@ class WebhookWorker:
         self._woken.set()
 
     async def stop(self) -> None:
-        """What is under way comes again."""
+        """Stops sending. Deliveries in flight come again."""
         self._workers.wakeups.remove(self.webhook.subscriber, self._woken.set)
         tasks = [self._task, *self._under_way]
         for task in tasks:
@@ -83,7 +84,7 @@ class WebhookWorker:
                 asyncio.get_running_loop().call_later(1.0, self._woken.set)
 
     async def _send_waiting(self) -> None:
-        """As many as may be under way. Each that ends wakes this again."""
+        """Sends as many deliveries as may be in flight. Each that ends wakes this again."""
         now = time.monotonic()
         free = self.breaker.most(now, self.webhook.concurrency) - len(self._under_way)
         if free <= 0:
@@ -109,7 +110,7 @@ class WebhookWorker:
     async def _deliver(self, delivery: Delivery, carried: dict[str, Any] | None) -> None:
         workers, webhook = self._workers, self.webhook
         body = delivery_json(delivery, carried)
-        # The same for every attempt, so that the receiver can tell repetitions.
+        # The id is the same for every attempt, so that the receiver can recognise repetitions.
         message_id, timestamp = f"msg_{delivery.subscriber_code}_{delivery.sequence}", int(time.time())
         headers = {
             "content-type": "application/json",
@@ -123,7 +124,7 @@ class WebhookWorker:
         self.last = answer.reason
         try:
             await self._settle(delivery, answer)
-        except RayPubSubError as error:  # it comes again
+        except RayPubSubError as error:  # the delivery comes again
             logger.warning("webhook %s: %s was sent, but not settled: %s", webhook.id, message_id, error)
 
     async def _settle(self, delivery: Delivery, answer: Answer) -> None:
@@ -166,7 +167,7 @@ class WebhookWorkers:
         self._stopping: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
-        """With what was stored."""
+        """Starts the stored webhooks."""
         for id, state in self._file.part("webhooks").items():
             webhook = webhook_of(id, {**state, "enabled": True})
             self._use(
@@ -186,7 +187,7 @@ class WebhookWorkers:
         ]
 
     def put(self, webhook: Webhook) -> None:
-        """On disk on return; at work at once."""
+        """Stores a webhook, which is on disk when this returns, and starts sending at once."""
         self._file.put("webhooks", webhook.id, webhook.state())
         self._use(webhook)
 
