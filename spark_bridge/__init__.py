@@ -1,4 +1,4 @@
-"""Spark DataFrames in, matches out. The only package that imports pyspark."""
+"""The Spark bridge: matches events of Spark DataFrames. This is the only package that imports pyspark."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ prepare_local_spark()
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when first used: Spark starts many short-lived Python processes, and most need one module of this package."""
+    """Imports a module on first use: Spark starts many short-lived Python processes, and most need one module of this package."""
     if name in _MODULES:
         return getattr(import_module(f"spark_bridge.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

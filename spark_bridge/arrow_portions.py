@@ -14,14 +14,14 @@ __all__ = ["Portions", "by_halves"]
 Read = TypeVar("Read")
 
 MATCHES_AT_MOST = 1 << 21
-"""Of one portion, whose result is held in memory at once."""
+"""The most matches of one portion, whose result is held in memory at once."""
 LEAST_ROWS = 64
 BYTES_AT_MOST = 1 << 25
-"""Of one portion, unless a single row has more: several portions are in flight at once, and rows may have any size."""
+"""The most bytes of one portion, unless a single row has more: several portions are in flight at once, and rows may have any size."""
 
 
 class Portions:
-    """Portions of about `rows` rows. A batch of about that size is passed on as it is, a larger one is split evenly, small ones are
+    """Portions of about `rows` rows. A batch of about that size is passed on as it is, a larger one is split evenly, and small ones are
     joined. If rows are long, a portion has fewer of them."""
 
     def __init__(self, batches: Iterable[Any], rows: int) -> None:

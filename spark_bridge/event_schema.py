@@ -1,7 +1,7 @@
-"""Which columns of a DataFrame are attributes of events: decided from the schema, on the driver, before any job runs.
+"""Decides from the schema which columns of a DataFrame are attributes of events, on the driver, before any job runs.
 
-Structs are flattened with dots by Spark itself, so that a Parquet scan reads only the fields that are asked for. A map with string keys
-stays a map: its keys are known only when its rows are read. Columns that no attribute can hold are rejected here, all in one error.
+Structs are flattened with dots by Spark itself, so that a Parquet scan reads only the requested fields. A map with string keys stays a map:
+its keys are known only when its rows are read. Columns that no attribute can hold are rejected here, all in one error.
 """
 
 from __future__ import annotations
@@ -40,29 +40,30 @@ MOMENTS = (spark.TimestampType, spark.TimestampNTZType, spark.DateType)
 
 @dataclass(frozen=True, slots=True)
 class EventColumn:
-    """One column handed to the matcher: where it is in the DataFrame, and the attribute it gives (or begins, if it is a map)."""
+    """A column that is handed to the matcher: its place in the DataFrame, and the attribute that it gives (or whose name it begins, if
+    it is a map)."""
 
     attribute: str
     position: int
-    """Of the top-level column. By position, because Spark looks names up without regard to case, and we do not."""
+    """The position of the top-level column. Positions are used because Spark looks names up without regard to case, and we do not."""
     fields: tuple[str, ...]
     """The path of fields into its structs."""
     type: spark.DataType
     read_as: spark.DataType | None = None
-    """The type to cast it to, if not its own."""
+    """The type to cast the column to, if not its own."""
 
     def of(self, frame: DataFrame) -> Column:
-        """The column of a DataFrame whose columns are renamed by `numbered`."""
+        """Returns the column of a DataFrame whose columns were renamed to their numbers."""
         column = frame[_number(self.position)]
         kind: Any = frame.schema.fields[self.position].dataType if self.fields else None
         for name in self.fields:
             if len({each.lower() for each in kind.names}) < len(kind.names):
-                # Spark would not know which field is meant. A cast goes by position; and it reads all the fields, so not always.
+                # Spark would not know which field is meant. A cast goes by position; but it reads all fields, so it is used only here.
                 column, place = column.cast(_renumbered(kind)), kind.names.index(name)
                 column, kind = column.getField(_number(place)), kind.fields[place].dataType
             else:
                 column, kind = column.getField(name), kind[name].dataType
-        # A char or varchar column has no Arrow type where Spark is set to keep its length.
+        # A char or varchar column has no Arrow type if Spark is configured to keep its length.
         target = self.read_as or without_lengths(self.type)
         return column if target == self.type else column.cast(target)
 
@@ -76,13 +77,13 @@ class EventColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The attributes, in the order of the columns."""
+        """The names of the attributes, in the order of the columns."""
         return tuple(column.attribute for column in self.attributes)
 
     def select(self, frame: DataFrame, *beside: EventColumn, partition: bool = False) -> DataFrame:
-        """A column for each attribute, then the event id, then the number of the row's partition if that is wanted, then what is asked for
-        beside them. The columns are numbered, and the reader restores the `names`: mapInArrow looks columns up by name, where a dot or
-        a difference in case would mislead it."""
+        """Selects a column for each attribute, then the event id, then the number of the row's partition if `partition`, then the
+        columns in `beside`. The columns are numbered, and the reader restores the `names`: mapInArrow looks columns up by name, where
+        a dot or a difference in case would mislead it."""
         numbered = frame.toDF(*[_number(position) for position in range(len(frame.columns))])
         events = [*self.attributes, *([self.event_id] if self.event_id else [])]
         columns = [
@@ -96,10 +97,10 @@ class EventColumns:
 def event_columns(
     schema: spark.StructType, columns: Iterable[str] | None = None, event_id: str | None = None
 ) -> EventColumns:
-    """The columns of events in a DataFrame of this schema: all of them, or those named in `columns`, where `item.price` may be a field of
-    a struct. `event_id` names the column that holds the events' ids.
+    """Returns the event columns of a DataFrame with this schema: all columns, or those named in `columns`, where `item.price` may be a
+    field of a struct. `event_id` names the column that holds the events' ids.
 
-    Raises EventSchemaError, which lists every column whose type is no kind of value, or TableError for a column that is not there.
+    Raises EventSchemaError, which lists every column whose type is not a kind of value, or TableError for a column that does not exist.
     """
     if isinstance(columns, str):
         raise SettingError("columns", f"a list of names, not a single string; write columns=[{columns!r}]")
@@ -121,7 +122,7 @@ def event_columns(
 
 
 def find_column(schema: spark.StructType, name: str) -> EventColumn:
-    """The column of this name, or else the struct's field at this path."""
+    """Returns the column of this name or, if there is none, the struct field at this path."""
     places = [place for place, field in enumerate(schema.fields) if field.name == name]
     if len(places) > 1:
         raise TableError(name, "there are two columns of this name")
@@ -136,7 +137,7 @@ def find_column(schema: spark.StructType, name: str) -> EventColumn:
 
 
 def moment_column(schema: spark.StructType, name: str) -> EventColumn:
-    """The column of this name, which must hold moments, read as the wall clock of the session's time zone."""
+    """Returns the column of this name, which must hold moments. It is read as the wall clock of the session's time zone."""
     found = find_column(schema, name)
     if not isinstance(found.type, MOMENTS):
         raise TableError(name, f"windows need a timestamp or a date, this is {_shown(found.type)}")
@@ -159,7 +160,7 @@ def _field_below(kind: spark.DataType, path: str) -> tuple[tuple[str, ...], spar
 
 
 def _leaves(column: EventColumn, problems: list[tuple[str, str, str]]) -> Iterator[EventColumn]:
-    """The columns of a column that may be a struct; those that cannot be used are added to `problems`."""
+    """Yields the leaf columns of a column that may be a struct; those that cannot be used are added to `problems`."""
     if isinstance(column.type, spark.StructType):
         for field in column.type.fields:
             path = f"{column.attribute}.{field.name}"
@@ -180,7 +181,7 @@ def _judge(path: str, kind: spark.DataType, problems: list[tuple[str, str, str]]
         _judge(f"{path}.*", kind.valueType, problems)
     elif isinstance(kind, spark.ArrayType):
         _judge(f"{path}[]", kind.elementType, problems)
-    elif isinstance(kind, spark.StructType):  # inside a map or an array
+    elif isinstance(kind, spark.StructType):  # the struct is inside a map or an array
         for field in kind.fields:
             _judge(f"{path}.{field.name}", field.dataType, problems)
     elif not isinstance(kind, ATOMS):
@@ -222,7 +223,7 @@ def _refuse_clashes(leaves: list[EventColumn]) -> None:
 
 
 def without_lengths(kind: spark.DataType) -> Any:
-    """The type with char and varchar as strings."""
+    """Returns the type with char and varchar replaced by strings."""
     if isinstance(kind, (spark.CharType, spark.VarcharType)):
         return spark.StringType()
     if isinstance(kind, spark.ArrayType):

@@ -1,4 +1,4 @@
-"""A progress bar for a Spark job, by the tasks that are done: on the driver or, under Spark Connect, on the client."""
+"""A progress bar for a Spark job, by finished tasks: on the driver or, under Spark Connect, on the client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ EVERY = 0.3
 
 @contextmanager
 def job_progress(session: Any, what: str, wanted: bool | None) -> Iterator[None]:
-    """Shows a bar for the jobs that run inside the block. With `wanted` None, only on a terminal where Spark shows no bar itself."""
+    """Shows a bar for the jobs that run inside the block. With `wanted` None, it is shown only on a terminal where Spark shows no bar
+    itself."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield
         return

@@ -1,4 +1,4 @@
-"""load_subscriptions: a DataFrame of subscriptions into a server, without passing through the driver."""
+"""load_subscriptions: loads a DataFrame of subscriptions into a server, without passing them through the driver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["LoadReport", "load_subscriptions"]
 
 BATCH_ROWS = 20_000
-"""Subscriptions in one transaction of the registry."""
+"""The number of subscriptions in one transaction of the registry."""
 REJECTED_AT_MOST = 100_000
 TEXTS = (spark.StringType, spark.CharType, spark.VarcharType)
 
@@ -35,10 +35,10 @@ class LoadReport:
     """The result of loading: how many subscriptions were added, and those that were rejected."""
 
     added: int
-    """Added or replaced."""
+    """The number of subscriptions that were added or replaced."""
     rejections: int
     rejected: DataFrame
-    """Those that were not added: id, subscriber, expression, reason. Some of them, 100,000 at most, if there are very many."""
+    """The subscriptions that were not added: id, subscriber, expression, reason. If there are very many, at most 100,000 of them."""
 
     def __str__(self) -> str:
         return f"{counted(self.added, 'subscription')} added, {self.rejections:,} rejected"
@@ -58,18 +58,19 @@ def load_subscriptions(
     timeout: float = TIMEOUT,
     progress: bool | None = None,
 ) -> LoadReport:
-    """Adds the subscriptions of a DataFrame, or replaces those whose ids are there, and returns when all are in effect: on disk, if the
-    server has a `data_dir`, and seen by every later publication. Spark's tasks send them to the server; none passes through the driver.
+    """Adds the subscriptions of a DataFrame, or replaces those whose ids exist, and returns when all are in effect: on disk, if the server
+    has a `data_dir`, and seen by every later publication. Spark's tasks send them to the server; none passes through the driver.
 
     id, subscriber, expression: the columns; an id is a string or an integer.
-    data, tags: the columns with what subscriptions carry, if there are any. Data: a string with JSON, a struct, a map or an array; tags: an
-    array of strings, or a string with commas. Other columns are ignored. A column of priorities would have no meaning: priorities
-    belong to events, by the server's rules (`Server.prioritize`), not to subscriptions.
+    data, tags: the columns with the data and tags of subscriptions, if there are any. Data: a string with JSON, a struct, a map or an
+    array;
+        tags: an array of strings, or a string with commas. Other columns are ignored. A column of priorities would have no meaning:
+        priorities belong to events, by the server's rules (`Server.prioritize`), not to subscriptions.
 
-    A bad row is in the report's `rejected`, with the reason, and the others are added. If an id occurs several times, none of its rows is
-    added, because the rows of a DataFrame have no order. A task that Spark repeats does no harm: it replaces each id by the same.
+    A bad row is listed in the report's `rejected`, with the reason, and the others are added. If an id occurs several times, none of its
+    rows is added, because the rows of a DataFrame have no order. A task that Spark repeats does no harm: it replaces each id by the same.
 
-    progress: show a bar; by default on a terminal. The other arguments are those of `match_events`.
+    progress: shows a bar; by default on a terminal. The other arguments are those of `match_events`.
     """
     if not hasattr(df, "mapInArrow"):
         raise SettingError("df", f"a Spark DataFrame, not {type(df).__name__}")
@@ -89,7 +90,7 @@ def load_subscriptions(
         *[column.of(numbered).alias(f"s{at}") for at, column in enumerate(found)],
         *[_as_sent(name, column, numbered).alias(name) for name, column in carried.items()],
     )
-    # A cast, because a column may have a collation that takes different ids for equal.
+    # The cast is needed because a column may have a collation for which different ids are equal.
     same = Window.partitionBy(F.col("s0").cast("string"))
     rows = rows.withColumn("s3", F.when(F.col("s0").isNull(), 1).otherwise(F.count("*").over(same)))
     rows = rows.select("s0", "s1", "s2", "s3", *carried)
@@ -116,7 +117,7 @@ def load_subscriptions(
 
 
 def _carried(schema: spark.StructType, data: str, tags: str) -> dict[str, EventColumn]:
-    """The columns of what subscriptions carry. Those of the usual names need not be there."""
+    """Returns the columns of data and tags. If they have their default names, they may be missing."""
     found: dict[str, EventColumn] = {}
     for name, given in (("data", data), ("tags", tags)):
         if given == name and name not in schema.names:
@@ -132,7 +133,7 @@ def _carried(schema: spark.StructType, data: str, tags: str) -> dict[str, EventC
 
 
 def _as_sent(name: str, column: EventColumn, df: DataFrame) -> Any:
-    """Data as JSON, whatever type it has."""
+    """Returns a column as it is sent: data as JSON, whatever type it has."""
     value = column.of(df)
     if name == "tags" or isinstance(column.type, TEXTS):
         return value

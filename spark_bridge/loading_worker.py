@@ -26,19 +26,19 @@ REJECTED_BYTES = 1 << 26
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """What a task needs to know. Batches have the columns id, subscriber, expression, the number of times that the id occurs, and what the
-    subscriptions carry."""
+    """The arguments of a loading task. Batches have the columns id, subscriber, expression, the number of times that the id occurs, and
+    the data and tags of the subscriptions."""
 
     place: ServerPlace
     batch_rows: int
     most_rejected: int
-    """How many rejected rows one task yields, unless they are very long; the others are only counted."""
+    """The most rejected rows that one task yields, unless they are very long; further ones are only counted."""
     carried: tuple[str, ...] = ()
     """The names of the last columns: data, tags."""
 
 
 def loading_function(loading: Loading) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """For mapInArrow. A thin function: it is pickled by value, and what it calls by name."""
+    """Returns the function for mapInArrow. It is a thin function, which is pickled by value, while what it calls is pickled by name."""
 
     def load(batches: Iterator[Any]) -> Iterator[Any]:
         return load_batches(batches, loading)
@@ -47,7 +47,7 @@ def loading_function(loading: Loading) -> Callable[[Iterator[Any]], Iterator[Any
 
 
 def load_batches(batches: Iterator[Any], loading: Loading) -> Iterator[Any]:
-    """Rows of (part, count, id, subscriber, expression, reason)."""
+    """Yields rows of (part, count, id, subscriber, expression, reason)."""
     left, bytes_left = loading.most_rejected, REJECTED_BYTES
     for portion in Portions(batches, loading.batch_rows):
         unique = pc.equal(portion.column(3), 1)
@@ -77,7 +77,7 @@ def load_batches(batches: Iterator[Any], loading: Loading) -> Iterator[Any]:
 
 
 def _readable(rows: Any, names: tuple[str, ...]) -> tuple[Any, Any, list[str]]:
-    """The rows with valid texts, the other rows, and the reason for each of those."""
+    """Returns the rows with valid texts, the other rows, and the reason for each of those."""
     wrong: dict[int, str] = {}
     for name, column in zip(names, rows.columns, strict=True):
         owners, texts = np.arange(len(column)), column
@@ -94,7 +94,7 @@ def _readable(rows: Any, names: tuple[str, ...]) -> tuple[Any, Any, list[str]]:
 
 
 def _row(part: str, count: int, portion: Any) -> Any:
-    """A row that only counts."""
+    """Returns a row that only counts."""
     nothing = [pa.nulls(1, column.type) for column in portion.columns[:3]]
     return _batch([pa.array([part]), pa.array([count], pa.int64()), *nothing, pa.nulls(1, pa.string())])
 

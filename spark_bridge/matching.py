@@ -1,4 +1,4 @@
-"""match_events: a DataFrame of events in, a DataFrame of matches out, by a server that runs beside Spark."""
+"""match_events: turns a DataFrame of events into a DataFrame of matches, by a server that runs beside Spark."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def bad_events(
     deliver: bool = False,
     strict: bool = True,
 ) -> DataFrame:
-    """The rows that `match_events` would omit, as `event_id` (if it is given) and `error`. Needs no server."""
+    """Returns the rows that `match_events` would omit, as `event_id` (if it is given) and `error`. No server is needed."""
     chosen = event_columns(df.schema, columns, event_id)
     fields = [] if event_id is None else [spark.StructField("event_id", id_type(chosen, False))]
     fields.append(spark.StructField("error", spark.StringType()))
@@ -126,7 +126,7 @@ def handoff(
     timeout: float,
     patience: float,
 ) -> Handoff:
-    """The checked settings of a handoff."""
+    """Checks and returns the settings of a handoff."""
     for name, value in (("batch_rows", batch_rows), ("max_in_flight", max_in_flight)):
         check_whole(name, value, 1)
     check_seconds("patience", patience)

@@ -1,4 +1,4 @@
-"""The part of match_events that runs in Spark's Python workers: the result of a task's events as rows."""
+"""The part of match_events that runs in Spark's Python workers: converts the results of a task's events to rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BYTES_PER_YIELD = 1 << 25
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """What a task needs to know."""
+    """The arguments of a matching task."""
 
     place: ServerPlace
     handoff: Handoff
@@ -43,8 +43,8 @@ class Matching:
 
 
 def matching_function(matching: Matching) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """For mapInArrow. A thin nested function: it is pickled by value, and what it calls by name, so that the connection stays in the
-    worker's module."""
+    """Returns the function for mapInArrow. It is a thin nested function, which is pickled by value, while what it calls is pickled by
+    name, so that the connection stays in the worker's module."""
 
     def match(batches: Iterator[Any]) -> Iterator[Any]:
         return match_batches(batches, matching)
@@ -57,7 +57,7 @@ def match_batches(batches: Iterator[Any], matching: Matching) -> Iterator[Any]:
     if first is None:  # an empty partition needs no server
         return
     place = task_place()
-    if not matching.handoff.has_id:  # the id column instead
+    if not matching.handoff.has_id:  # the partition column is in place of the id column
         place = replace(place, part=first.column(len(matching.handoff.attributes))[0].as_py())
     with server_used(matching.place) as server:
         events = while_connected(matching.place, chain([first], batches))
@@ -91,7 +91,8 @@ def _matches(outcome: Outcome, matching: Matching) -> Iterator[Any]:
 
 
 def spans(counts: NDArray[np.int64], kept: list[Any]) -> Iterator[tuple[int, int]]:
-    """Runs of matches whose rows are built together: kept columns of an event are repeated for each of its matches, so runs are bounded."""
+    """Yields runs of matches whose rows are built together. Kept columns of an event are repeated for each of its matches, so runs are
+    bounded."""
     weights = np.full(len(counts), BYTES_PER_YIELD // ROWS_PER_YIELD)
     if sum(column.nbytes for column in kept) * int(counts.max()) > BYTES_PER_YIELD:
         for event in np.flatnonzero(counts).tolist():
@@ -119,7 +120,7 @@ def _kept(rows: Any, count: int) -> list[Any]:
 
 
 def _table(columns: list[Any]) -> Any:
-    """Spark takes columns by position."""
+    """Returns a table. Spark takes columns by position."""
     return pa.Table.from_arrays(columns, names=[f"c{place}" for place in range(len(columns))])
 
 
@@ -128,7 +129,7 @@ def _subscription_ids(ids: Any, kind: str) -> Any:
         if isinstance(ids, np.ndarray) and (ids.dtype != object or all(type(each) is int for each in ids.tolist())):
             return pa.array(ids, pa.int64())
         raise TableError("subscription_id", 'there are ids that are strings; leave out subscription_ids="long"')
-    if isinstance(ids, np.ndarray) and ids.dtype == object:  # both strings and ints
+    if isinstance(ids, np.ndarray) and ids.dtype == object:  # there are both strings and ints
         return pa.array(list(map(str, ids.tolist())), pa.string())
     return (pa.array(ids) if isinstance(ids, np.ndarray) else ids).cast(pa.string())
 
@@ -136,7 +137,7 @@ def _subscription_ids(ids: Any, kind: str) -> Any:
 def reading_function(
     names: tuple[str, ...], has_id: bool, deliver: bool, strict: bool
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """For mapInArrow: only the rows that are not valid events, each with the reason."""
+    """Returns a function for mapInArrow that yields only the rows that are not valid events, each with the reason."""
 
     def read(batches: Iterator[Any]) -> Iterator[Any]:
         return bad_rows(batches, names, has_id, deliver, strict)
@@ -147,7 +148,7 @@ def reading_function(
 def bad_rows(
     batches: Iterator[Any], names: tuple[str, ...], has_id: bool, deliver: bool, strict: bool
 ) -> Iterator[Any]:
-    """The id, if there is one, and the reason."""
+    """Yields the id, if there is one, and the reason for each bad row."""
     for batch in batches:
         for reason, rows in told_apart(batch, names, has_id, deliver):
             if reason is not None:

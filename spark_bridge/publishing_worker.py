@@ -34,17 +34,17 @@ PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
 @dataclass(frozen=True, slots=True)
 class Handoff:
-    """How a task's events are handed over."""
+    """How a task's events are handed over to the server."""
 
     attributes: tuple[str, ...]
     """The names of a batch's first columns, which are the events."""
     has_id: bool
-    """The next column is the events' ids."""
+    """Whether the next column has the events' ids."""
     deliver: bool
     strict: bool
-    """A row with a value that cannot be used is a bad row; else only that value is left out."""
+    """Whether a row with a value that cannot be used is a bad row; otherwise only that value is left out."""
     scope: str
-    """Makes the ids that are generated here unique, in a job that is not a stream."""
+    """Makes the generated ids unique, in a job that is not a stream."""
     batch_rows: int
     max_in_flight: int
     timeout: float
@@ -63,9 +63,9 @@ class Outcome:
     """A part of a batch, with its result. Without a result, none of its rows was a valid event."""
 
     rows: Any
-    """All columns of its rows."""
+    """The rows of the part, with all columns."""
     ids: Any
-    """An Arrow column: the given ids, or those generated here."""
+    """An Arrow column of the given ids, or of those generated here."""
     result: PublishResult | None
     bad: list[BadRow]
 
@@ -89,7 +89,8 @@ class _Part:
 
 
 def handed_over(server: Server, batches: Iterable[Any], handoff: Handoff, place: TaskPlace) -> Iterator[Outcome]:
-    """Takes the next batch from Spark only when the server has room for it: this is the back-pressure."""
+    """Publishes batches and yields their outcomes. Takes the next batch from Spark only when the server has room for it: this is the
+    back-pressure."""
     sent: deque[_Part] = deque()
     portions = Portions(batches, handoff.batch_rows)
 
@@ -120,8 +121,8 @@ def handed_over(server: Server, batches: Iterable[Any], handoff: Handoff, place:
 def readable_parts(
     rows: Any, names: tuple[str, ...], strict: bool, contents: bool = False
 ) -> Iterator[tuple[Any, PublishedEvents | TableError]]:
-    """Reads a batch whose first columns are events of these names, in as many parts as necessary; each is read, or has the reason why
-    not. `contents`: with what is delivered of them."""
+    """Reads a batch whose first columns are events of these names, in as many parts as necessary. Each part comes with its events, or
+    with the reason why it cannot be read. `contents` includes the content to deliver."""
 
     def read(part: Any) -> PublishedEvents:
         return prepare(_events(part, names), None, new_request(), contents, strict=strict)
@@ -131,7 +132,7 @@ def readable_parts(
 
 
 def told_apart(portion: Any, names: tuple[str, ...], has_id: bool, deliver: bool) -> Iterator[tuple[str | None, Any]]:
-    """The rows that may be events, and then the others, grouped by the reason."""
+    """Yields the rows that may be events, and then the others, grouped by the reason."""
     left = np.ones(portion.num_rows, dtype=bool)
     refused: list[tuple[str, Any]] = []
     for reason, found in _refusals(portion, names, has_id, deliver):
@@ -188,7 +189,7 @@ def _given_ids(rows: Any, handoff: Handoff) -> Any:
 
 
 def _content_ids(part: Any, found: PublishedEvents | TableError, made: ContentIds) -> Any:
-    """Null for a row that is not a valid event, whose id may not even be readable."""
+    """Returns ids by content, null for a row that is not a valid event and may not even be readable."""
     ids = np.full(part.num_rows, None, dtype=object)
     if not isinstance(found, TableError):
         events = in_utc(found.contents)
@@ -202,7 +203,7 @@ def _events(rows: Any, names: tuple[str, ...]) -> Any:
 
 
 def _deliverable(ids: Any, events: PublishedEvents) -> PublishedEvents:
-    """With the ids by which repetitions are recognised."""
+    """Returns the events with the ids by which repetitions are recognised."""
     return replace(events, ids=_numpy_ids(ids), given_ids=True, contents=in_utc(events.contents))
 
 
@@ -213,7 +214,7 @@ def _numpy_ids(ids: Any) -> NDArray[Any]:
 
 
 def _unread(sent: deque[_Part]) -> Iterator[Outcome]:
-    """The parts that were not sent, up to the next one that was."""
+    """Yields the parts that were not sent, up to the next one that was."""
     while sent and sent[0].events is None:
         part = sent.popleft()
         yield Outcome(part.rows, part.ids, None, part.bad)

@@ -1,4 +1,4 @@
-"""Ids for events without an id: the same when Spark repeats a task, even if its rows come in another order."""
+"""Generates ids for events without an id. They are the same when Spark repeats a task, even if its rows come in another order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_bridge.task_place import TaskPlace
 __all__ = ["ContentIds", "row_numbers"]
 
 PARTITION_BITS = 33
-"""As in Spark's monotonically_increasing_id."""
+"""The same number as in Spark's monotonically_increasing_id."""
 
 
 def row_numbers(place: TaskPlace, first: int, count: int) -> Any:
@@ -26,7 +26,7 @@ def row_numbers(place: TaskPlace, first: int, count: int) -> Any:
 
 
 class ContentIds:
-    """A digest of the row, of its micro-batch (or job) and partition, and of the number of equal rows before it there.
+    """Ids made of a digest of the row, of its micro-batch (or job) and partition, and of the number of equal rows before it there.
 
     Without the partition, equal rows of two partitions would be taken for one event, and one would be lost. With it, a batch that is split
     differently when it is repeated is delivered again: delivering twice is better than never.
@@ -37,7 +37,7 @@ class ContentIds:
         self._seen: Counter[bytes] = Counter()
 
     def of(self, rows: Any) -> NDArray[Any]:
-        """A str for each row."""
+        """Returns a str for each row."""
         ids = np.empty(rows.num_rows, object)
         for place, row in enumerate(rows.to_pylist(maps_as_pydicts="lossy")):
             content = xxhash.xxh3_128_digest(pack_event(row, place))

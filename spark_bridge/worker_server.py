@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 __all__ = ["ServerPlace", "server_of", "server_place", "server_used", "while_connected"]
 
 LONGEST_CONNECTING = 20.0
-"""Seconds for which a task looks for a server that is not there, before it reports a wrong address and Spark repeats it."""
+"""The seconds for which a task looks for a server that is not there, before it reports a wrong address and Spark repeats it."""
 PAUSE, LONGEST_PAUSE = 0.1, 2.0
 ADDRESS = re.compile(r"(?!ray://).+:\d{1,5}")
-"""host:port; not an address of Ray Client, which is too slow for data."""
+"""host:port, but not an address of Ray Client, which is too slow for data."""
 
 _connected: dict[tuple[int, str, str | None], Connection] = {}
-"""The key includes the process id: a worker that was forked from a connected one has no connection itself."""
+"""The key includes the process id, because a worker that was forked from a connected one has no connection itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
     server: Server
     node: str | None
-    """The socket of the Ray node that this process is part of."""
+    """The socket of the Ray node that this process belongs to."""
 
     def node_is_there(self) -> bool:
-        """Checked before each use of Ray: if the node is gone, the next call of Ray ends the process."""
+        """Returns whether the node is alive. Checked before each use of Ray, because a call of Ray ends the process if the node is gone."""
         if self.node is None:
             return True
         with socket.socket(socket.AF_UNIX) as probe:
-            probe.setblocking(False)  # a node that is slow to accept is there
+            probe.setblocking(False)  # a node that is slow to accept is alive
             return probe.connect_ex(self.node) not in (errno.ECONNREFUSED, errno.ENOENT)
 
 
@@ -54,12 +54,13 @@ class ServerPlace:
     name: str
     address: str | None
     timeout: float
-    """Seconds to wait for a server that is down."""
+    """The seconds to wait for a server that is down."""
 
 
 def server_place(server: Any, address: str | None, timeout: float, frame: Any = None) -> ServerPlace:
-    """`server` is a name or a connected Server. The default address is that of this process: its connection, or RAY_ADDRESS. Under
-    Spark Connect there is no default, because this process does not run on the cluster that Spark runs on."""
+    """Returns the place of a server, which is given by name or as a connected Server. The default address is that of this process: its
+    connection, or RAY_ADDRESS. Under Spark Connect there is no default, because this process does not run on the cluster that Spark
+    runs on."""
     name = server if isinstance(server, str) else getattr(server, "name", None)
     if not isinstance(name, str):
         raise SettingError("server", f"the name of a server, or what connect() gave, not {type(server).__name__}")
@@ -74,14 +75,14 @@ def server_place(server: Any, address: str | None, timeout: float, frame: Any = 
         address = _own_address()
     if address == "auto":
         address = None
-    # Checked here, because tasks would look for it until their deadlines.
+    # The address is checked here, because tasks would look for it until their deadlines.
     if address is not None and not ADDRESS.fullmatch(address):
         raise SettingError("address", f"host:port of the Ray cluster, such as 10.0.0.5:6379, not {address!r}")
     return ServerPlace(name, address, float(timeout))
 
 
 def server_of(place: ServerPlace) -> Server:
-    """The server; the same object as long as the process keeps it."""
+    """Returns the server, the same object as long as the process keeps it."""
     own = [each for (process, _, _), each in _connected.items() if process == os.getpid()]
     elsewhere = place.address is not None and any(each.server.address != place.address for each in own)
     # A process can be part of one cluster only. No other task uses the connection that is closed here: a process runs one task at a time.
@@ -93,7 +94,7 @@ def server_of(place: ServerPlace) -> Server:
 
 
 def while_connected(place: ServerPlace, batches: Iterable[Any]) -> Iterator[Any]:
-    """Yields the batches while the process's node of the cluster is there. Raises ClusterError when it is gone."""
+    """Yields the batches while the node of the cluster that this process belongs to is alive. Raises ClusterError when it is gone."""
     for batch in batches:
         found = _connected.get(_key(place))
         if found is not None and not found.node_is_there():
@@ -109,8 +110,8 @@ def _key(place: ServerPlace) -> tuple[int, str, str | None]:
 
 @contextmanager
 def server_used(place: ServerPlace) -> Iterator[Server]:
-    """The same for one task. If the server is not available, the connection is closed, so that the next attempt, which may be in the same
-    process, connects again."""
+    """Provides the server to one task. If the server is not available, the connection is closed, so that the next attempt, which may be
+    in the same process, connects again."""
     try:
         yield server_of(place)
     except (ClusterError, FencedError, UnavailableError, UnknownServerError):
@@ -162,7 +163,7 @@ def _forget() -> None:
     """Closes all connections, because closing one disconnects the process from Ray."""
     while _connected:
         _, found = _connected.popitem()
-        with suppress(Exception):  # it may fail in any way
+        with suppress(Exception):  # closing may fail in any way
             found.server.close()
 
 

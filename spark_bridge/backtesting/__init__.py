@@ -1,1 +1,1 @@
-"""How often subscriptions would have matched the events of a Spark DataFrame; needs no server."""
+"""Back-tests: how often subscriptions would have matched the events of a Spark DataFrame. No server is needed."""

@@ -1,4 +1,4 @@
-"""How often a subscription would have matched historical events, before anybody subscribes. Needs no server.
+"""Counts how often a subscription would have matched historical events, before anybody subscribes. No server is needed.
 
 The subscriptions travel to Spark's Python workers as one packed index; each task matches its events there and yields counts and a few
 examples, which Spark adds up. Events never pass through the driver.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["backtest"]
 
 EXAMPLES_AT_MOST = 10_000
-"""The largest number of examples of all subscriptions together, which bounds the driver's memory: the first subscriptions have examples."""
+"""The largest number of examples of all subscriptions together, which bounds the driver's memory. The first subscriptions get them."""
 
 
 def backtest(
@@ -56,8 +56,8 @@ def backtest(
     by: a column of timestamps or dates; matches are then also counted per `window` ("1 day", "15 minutes", "month") of the session's
         wall clock.
 
-    What cannot be matched is found before any job runs: EventSchemaError, TableError, ExpressionError. Bad events and, among several, bad
-    subscriptions are counted in the result. It runs as one Spark job with one shuffle of counts; Spark shows its progress.
+    Errors that can be found before any job runs are raised at once: EventSchemaError, TableError, ExpressionError. Bad events and, among
+    several, bad subscriptions are counted in the result. It runs as one Spark job with one shuffle of counts; Spark shows its progress.
     """
     check_whole("examples", examples, 0)
     if not hasattr(historical, "mapInArrow"):
@@ -109,7 +109,7 @@ def _explained(error: PythonException) -> Exception:
 
 
 def _result(given: GivenSubscriptions, totals: Any, window: str | None) -> Backtest:
-    """The rows that Spark added up, in columns."""
+    """Builds the result from the rows that Spark added up."""
     parts = {part: totals.filter(pc.equal(totals["part"], part)) for part in (ROWS, MATCHED, MATCHES, BAD, EXAMPLE)}
     counts = np.zeros(len(given.ids), dtype=np.int64)
     of = parts[MATCHES]["subscription"].to_numpy()
@@ -134,7 +134,7 @@ def _result(given: GivenSubscriptions, totals: Any, window: str | None) -> Backt
     window_rows = np.empty(0, dtype=np.int64)
     cells = None
     if window is not None:
-        ordered = rows.sort_by([("window", "ascending")])  # null last
+        ordered = rows.sort_by([("window", "ascending")])  # null comes last
         windows = ordered["window"].to_pylist()
         window_rows = ordered["number"].to_numpy()
         numbers = {start: place for place, start in enumerate(windows)}

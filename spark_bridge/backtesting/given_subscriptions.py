@@ -1,4 +1,4 @@
-"""Subscriptions in any of the accepted forms → ids, expressions, and the index that is sent to Spark's workers."""
+"""Converts subscriptions in any of the accepted forms to ids, expressions, and the index that is sent to Spark's workers."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class GivenSubscriptions:
 
 
 def given_subscriptions(given: Any) -> GivenSubscriptions:
-    """One expression; a list of them (their ids are 0, 1, …) or a dict by id; a MatchIndex; or a pyarrow, pandas or Spark table with the
-    columns id and expression. As in an index, the last valid one of an id counts. Raises if none is valid."""
+    """Reads one expression; a list of them (their ids are 0, 1, …) or a dict by id; a MatchIndex; or a pyarrow, pandas or Spark table
+    with the columns id and expression. As in an index, the last valid one of an id counts. Raises if none is valid."""
     if isinstance(given, str):
-        MatchIndex().add(0, given)  # a single bad one is raised, not reported
+        MatchIndex().add(0, given)  # a single bad expression is raised, not reported
     ids, expressions = _listed(given)
     if not ids:
         raise SettingError("subscriptions", "there is none")
@@ -54,7 +54,7 @@ def given_subscriptions(given: Any) -> GivenSubscriptions:
     if not last:
         raise RejectedSubscriptionsError(rejections)
     good = sorted(last.values())
-    if len(good) < len(ids):  # numbers without gaps
+    if len(good) < len(ids):  # the numbers must have no gaps
         index = MatchIndex()
         index.add_many(range(len(good)), [expressions[position] for position in good], atomic=True)
     return GivenSubscriptions([ids[at] for at in good], [expressions[at] for at in good], index, rejections)

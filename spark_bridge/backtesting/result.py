@@ -1,4 +1,4 @@
-"""What a back-test found: how often each subscription would have matched, in which windows of time, and which events."""
+"""The result of a back-test: how often each subscription would have matched, in which windows of time, and which events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHOWN_SUBSCRIPTIONS, SHOWN_WINDOWS, SHOWN_REASONS, SHOWN_CHARACTERS = 20, 14, 5,
 
 @dataclass(frozen=True, slots=True)
 class BadRows:
-    """Events that could not be used for one reason; the text is that of the first of them."""
+    """Events that could not be used for the same reason; the text is that of the first of them."""
 
     reason: str
     count: int
@@ -45,25 +45,25 @@ class Backtest:
     ids: list[str | int]
     expressions: list[str]
     counts: NDArray[np.int64]
-    """Events that each subscription would have matched."""
+    """The number of events that each subscription would have matched."""
     rows: int
-    """Events read, the bad ones included."""
+    """The number of events read, including bad ones."""
     matched_rows: int
-    """Events that at least one subscription would have matched."""
+    """The number of events that at least one subscription would have matched."""
     bad: list[BadRows]
-    """Events that could not be used, most frequent reason first."""
+    """The events that could not be used, most frequent reason first."""
     rejections: list[Rejection]
-    """Subscriptions that could not be used; they are not among the `ids`."""
+    """The subscriptions that could not be used; they are not among the `ids`."""
     window: str | None = None
     windows: list[datetime.datetime | None] = field(default_factory=list)
     """The beginnings of the windows in which there was an event, by the wall clock of the session's zone; None, for events without a
     time (in the years 1 to 9999), is last."""
     window_rows: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    """Events read in each window."""
+    """The number of events read in each window."""
     cells: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]] | None = None
-    """Position of the subscription, number of the window, and how many matches; only where there were some."""
+    """Positions of subscriptions, numbers of windows, and the matches of each combination that has any."""
     found: dict[int, list[Example]] = field(default_factory=dict)
-    """Examples by position of the subscription."""
+    """The examples, by position of the subscription."""
     _positions: dict[str | int, int] | None = None
 
     @property
@@ -72,20 +72,20 @@ class Backtest:
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        """Matches of each subscription per event that could be used; 0 if there was none."""
+        """The matches of each subscription per usable event; 0 if there was none."""
         rates: NDArray[np.float64] = self.counts / max(1, self.rows - self.bad_rows)
         return rates
 
     def count(self, id: str | int) -> int:
-        """Events that this subscription would have matched."""
+        """Returns the number of events that this subscription would have matched."""
         return int(self.counts[self._position(id)])
 
     def examples(self, id: str | int) -> list[Example]:
-        """Some of the events that this subscription would have matched, the first ones of the DataFrame's first partitions."""
+        """Returns some of the events that this subscription would have matched, the first ones of the DataFrame's first partitions."""
         return self.found.get(self._position(id), [])
 
     def busiest(self) -> NDArray[np.int64]:
-        """The most matches of each subscription in one window."""
+        """Returns the most matches of each subscription in one window."""
         most = np.zeros(len(self.ids), dtype=np.int64)
         if self.cells is not None:
             timed = np.array([start is not None for start in self.windows], dtype=bool)
@@ -95,7 +95,7 @@ class Backtest:
         return most
 
     def per_window(self) -> NDArray[np.float64]:
-        """The mean of each subscription's matches per window in which there was an event."""
+        """Returns the mean of each subscription's matches per window in which there was an event."""
         total = np.zeros(len(self.ids), dtype=np.int64)
         timed = np.array([start is not None for start in self.windows], dtype=bool)
         if self.cells is not None and len(self.cells[0]):
@@ -106,24 +106,25 @@ class Backtest:
         return mean
 
     def to_arrow(self) -> Any:
-        """A row for each subscription: id, expression, matches, rate and, if there are windows, per_window (the mean) and busiest."""
+        """Returns a row for each subscription: id, expression, matches, rate and, if there are windows, per_window (the mean) and
+        busiest."""
         return pa.table({"id": arrow_ids("id", ids_of(self.ids)), **self._columns()})
 
     def to_pandas(self) -> Any:
-        """The same as a pandas DataFrame, which may hold ids of str and int side by side."""
+        """Returns the same as a pandas DataFrame, in which ids of str and int may be mixed."""
         import pandas as pd
 
         return pd.DataFrame({"id": pd.Series(self.ids, dtype=None if _alike(self.ids) else object), **self._columns()})
 
     def windows_to_arrow(self) -> Any:
-        """A row for each subscription and window with a match: id, window, matches."""
+        """Returns a row for each subscription and window with a match: id, window, matches."""
         subscriptions, windows, counts = self.cells or (np.empty(0, dtype=np.int64),) * 3
         starts = pa.array(self.windows, pa.timestamp("us"))
         ids = arrow_ids("id", ids_of(self.ids)).take(pa.array(subscriptions))
         return pa.table({"id": ids, "window": starts.take(pa.array(windows)), "matches": counts})
 
     def windows_to_pandas(self) -> Any:
-        """The same as a pandas DataFrame."""
+        """Returns the same as a pandas DataFrame."""
         return self.windows_to_arrow().to_pandas()
 
     def _columns(self) -> dict[str, Any]:
@@ -169,7 +170,7 @@ class Backtest:
         )
 
     def _subscriptions(self) -> Table:
-        """The most frequent first."""
+        """Returns the table of subscriptions, the most frequent first."""
         table = Table()
         table.add_column("subscription")
         table.add_column("expression")
@@ -233,7 +234,7 @@ def _shown(examples: list[Example]) -> str:
 
 
 def _short(text: str) -> str:
-    """A cell of a table that is to fit a terminal."""
+    """Shortens a cell of a table, so that it fits a terminal."""
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 __all__ = ["BAD", "EXAMPLE", "MATCHED", "MATCHES", "PARTIAL_SCHEMA", "ROWS", "Tally"]
 
 ROWS, MATCHED, MATCHES, BAD, EXAMPLE = "rows", "matched", "matches", "bad", "example"
-"""What a partial row counts: events; events with a match; matches of a subscription; bad events; or it is an example of a match."""
+"""What a partial row counts: events; events with a match; matches of a subscription; bad events. An EXAMPLE row is an example of a
+match."""
 
 PARTIAL_SCHEMA = (
     "part string, subscription bigint, window timestamp_ntz, reason string, number bigint, "
@@ -46,25 +47,25 @@ NUMBER = re.compile(r"-?\d[\d.eE+-]*")
 
 @dataclass(slots=True)
 class Tally:
-    """Filled batch by batch; `rows()` returns the content for Spark, and empties it."""
+    """The counts of a task, added batch by batch; `rows()` returns the content for Spark, and empties it."""
 
     subscriptions: int
     partition: int
     examples: NDArray[np.int64]
-    """How many examples of each subscription are still wanted."""
+    """The number of examples that are still wanted of each subscription."""
     windows: dict[int | None, int] = field(default_factory=dict)
-    """The window's beginning in microseconds → its number."""
+    """The number of each window, by its beginning in microseconds."""
     keys: list[NDArray[np.int64]] = field(default_factory=list)
     counts: list[NDArray[np.int64]] = field(default_factory=list)
     totals: dict[tuple[str, int], int] = field(default_factory=dict)
-    """(ROWS or MATCHED, window) → events."""
+    """The number of events, by (ROWS or MATCHED, window)."""
     bad: dict[str, tuple[int, int, str]] = field(default_factory=dict)
-    """The kind of reason → how many, and the first of them: its position and its own words."""
+    """For each kind of reason the number of events, and the position and wording of the first."""
     found: list[tuple[int, int, str | None, bytes]] = field(default_factory=list)
-    """Examples: subscription, position, event id, event."""
+    """The examples: subscription, position, event id, event."""
 
     def window_numbers(self, starts: Any) -> NDArray[np.int64]:
-        """The number of each window in a column of beginnings."""
+        """Returns the number of each window in a column of beginnings."""
         encoded = starts.dictionary_encode(null_encoding="encode")
         beginnings = encoded.dictionary.cast(pa.int64()).to_pylist()
         numbers = np.array([self.windows.setdefault(start, len(self.windows)) for start in beginnings], dtype=np.int64)
@@ -72,14 +73,14 @@ class Tally:
         return places
 
     def add_events(self, windows: NDArray[np.int64], per_event: NDArray[np.int64]) -> None:
-        """A batch: each event's window, and how many subscriptions it matched."""
+        """Adds the events of a batch: each event's window, and how many subscriptions it matched."""
         for part, chosen in ((ROWS, windows), (MATCHED, windows[per_event > 0])):
             counted = np.bincount(chosen, minlength=1)
             for window in np.flatnonzero(counted).tolist():
                 self.totals[part, window] = self.totals.get((part, window), 0) + int(counted[window])
 
     def add_matches(self, windows: NDArray[np.int64], subscriptions: NDArray[np.int64]) -> None:
-        """A batch's matches: the window and the subscription of each."""
+        """Adds the matches of a batch: the window and the subscription of each."""
         if not len(subscriptions):
             return
         keys = windows * self.subscriptions + subscriptions
@@ -97,7 +98,7 @@ class Tally:
             self._add_up()
 
     def add_bad(self, position: int, reason: str) -> None:
-        """An event that could not be used. Reasons that differ only in a number are one."""
+        """Adds an event that could not be used. Reasons that differ only in a number count as one."""
         kind = NUMBER.sub("#", reason)
         if kind not in self.bad and len(self.bad) >= REASONS_AT_MOST:
             kind = reason = OTHER_REASONS
@@ -105,7 +106,7 @@ class Tally:
         self.bad[kind] = (count + 1, first, words)
 
     def wanted(self, subscriptions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Which of a batch's matches are to be examples: the first of each subscription that still lacks some."""
+        """Returns the matches of a batch that become examples: the first of each subscription that still lacks some."""
         places = np.flatnonzero(subscriptions < len(self.examples))
         places = places[self.examples[subscriptions[places]] > 0]
         if not len(places):
@@ -123,7 +124,7 @@ class Tally:
         return sum(map(len, self.keys))
 
     def rows(self) -> Any:
-        """All of it as one record batch of partial results; the examples still wanted stay as they are."""
+        """Returns the whole content as one record batch of partial results, and empties it; the wanted examples stay as they are."""
         self._add_up()
         starts = np.array([0 if start is None else start for start in self.windows], dtype=np.int64)
         missing = np.array([start is None for start in self.windows], dtype=bool)
@@ -181,7 +182,7 @@ class Tally:
 
 
 def _table(length: int, part: str, **columns: Any) -> Any:
-    """Partial rows of one part; the columns not given are null."""
+    """Returns partial rows of one part; columns that are not given are null."""
     arrays = [pa.array([part] * length if length < 1000 else np.full(length, part), pa.string())]
     for column in list(ARROW_SCHEMA)[1:]:
         given = columns.get(column.name)

@@ -20,7 +20,7 @@ WINDOW = re.compile(rf"\s*(?:(\d+)\s+)?({'|'.join(UNITS)})s?\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """`multiple` units of the calendar, counted from 1970-01-01; weeks begin on Monday."""
+    """A window of `multiple` calendar units, counted from 1970-01-01; weeks begin on Monday."""
 
     multiple: int
     unit: str
@@ -34,8 +34,8 @@ class Window:
         return cls(multiple, found[2].lower())
 
     def starts(self, moments: Any) -> Any:
-        """The beginning of the window each naive timestamp is in; null for null, and where a year is not one of 1 to 9999: Python has no
-        such moment, and Arrow's calendar ends soon after. A fixed unit, because Arrow keeps the input's."""
+        """Returns the beginning of each naive timestamp's window; null for null, and for years outside 1 to 9999: Python has no such
+        moment, and Arrow's calendar ends soon after. The unit is fixed, because Arrow would keep that of the input."""
         moments = pc.cast(moments, pa.timestamp("us"))
         starts = pc.floor_temporal(moments, multiple=self.multiple, unit=self.unit)
         beyond = moments_beyond_calendar(moments) | moments_beyond_calendar(starts)

@@ -29,10 +29,10 @@ ROWS_PER_YIELD = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """What a task needs to know."""
+    """The arguments of a counting task."""
 
     index: PackedIndex
-    """Its ids are the numbers 0, 1, 2, …"""
+    """The index, whose ids are the numbers 0, 1, 2, …"""
     subscriptions: int
     attributes: tuple[str, ...]
     """The names of the first columns, which are the events."""
@@ -41,12 +41,12 @@ class Counting:
     """If set, the last column is the time of the event."""
     examples: int
     with_examples: int
-    """The number of first subscriptions that get examples."""
+    """The number of subscriptions that get examples, counted from the first."""
 
 
 def counting_function(counting: Counting) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """For mapInArrow. A thin nested function: it is pickled by value, and what it calls by name, so that the index stays in the worker's
-    module."""
+    """Returns the function for mapInArrow. It is a thin nested function, which is pickled by value, while what it calls is pickled by
+    name, so that the index stays in the worker's module."""
 
     def count(batches: Iterator[Any]) -> Iterator[Any]:
         return count_matches(batches, counting)
@@ -94,7 +94,7 @@ def _count_batch(batch: Any, position: int, counting: Counting, tally: Tally) ->
 
 
 def matched(index: MatchIndex, events: Any) -> Iterator[tuple[int, MatchBatch]]:
-    """The matches of a batch, in parts, with the position that each begins at."""
+    """Yields the matches of a batch, in parts, with the position at which each part begins."""
     for start, _, found in by_halves(partial(index.match_many, strict=True), events):
         yield start, _refused(found) if isinstance(found, TableError) else found
 
@@ -113,8 +113,8 @@ def _shown_id(identity: Any) -> str | None:
 
 
 def _packed(row: Any) -> bytes:
-    """One event as the matcher read it: attribute → number, string, boolean or time in UTC, without absent attributes, and without columns
-    that cannot be read (no subscription tests them, or the event would be a bad one)."""
+    """Packs one event as the matcher read it: attribute → number, string, boolean or time in UTC, without absent attributes and without
+    columns that cannot be read (no subscription tests them, or the event would be a bad one)."""
     events = read_events(row).rows()
     if not events:
         events = [event for name in row.schema.names for event in read_events(row.select([name])).rows()]
@@ -126,5 +126,5 @@ def _shown(value: Value) -> Any:
         return value.plain
     try:
         return EPOCH + datetime.timedelta(microseconds=value.plain)
-    except OverflowError:  # a year outside of Python's calendar
+    except OverflowError:  # the year is outside Python's calendar
         return show_microseconds(value.plain)

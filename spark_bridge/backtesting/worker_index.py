@@ -13,7 +13,7 @@ from ray_pubsub import MatchIndex
 __all__ = ["PackedIndex", "pack", "unpacked"]
 
 KEPT = 2
-"""Indexes that a worker keeps: the one in use, and another for a query that runs beside it."""
+"""The number of indexes that a worker keeps: the one in use, and another for a query that runs beside it."""
 
 _unpacked: dict[str, MatchIndex] = {}
 
@@ -32,7 +32,7 @@ def pack(index: MatchIndex) -> PackedIndex:
 
 
 def unpacked(packed: PackedIndex) -> MatchIndex:
-    """The index; the same object for the same content while the process caches it."""
+    """Returns the index: the same object for the same content, as long as the process caches it."""
     index: Any = _unpacked.pop(packed.digest, None)
     if index is None:
         index = pickle.loads(packed.content)

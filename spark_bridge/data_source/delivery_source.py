@@ -1,7 +1,7 @@
-"""A subscriber's deliveries as rows: spark.readStream.format("ray_pubsub").option("subscriber", …), and spark.read for a look at them.
+"""A subscriber's deliveries as rows: spark.readStream.format("ray_pubsub").option("subscriber", …), and spark.read to look at them.
 
 A stream's offset is a sequence number of the mailboxes. A range of them reads the same until it is acknowledged, which is when Spark has
-committed the micro-batch it was in. So a job is a subscriber that loses nothing and, with an idempotent sink, processes everything once.
+committed its micro-batch. So a job is a subscriber that loses nothing and, with an idempotent sink, processes everything once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["SCHEMA", "DeliveryReader", "WaitingReader", "check_schema"]
 SCHEMA = "sequence bigint, subscription_id string, event_id string, priority string, enqueued timestamp, event string"
 ROWS_PER_PARTITION = 20_000
 PAUSE = 0.05
-"""Seconds to wait after an empty answer, because Spark asks again at once."""
+"""The seconds to wait after an empty answer, because Spark asks again at once."""
 EVERYTHING = 1 << 60
 
 
@@ -71,14 +71,14 @@ class Subscriber:
 
 
 def check_schema(schema: StructType) -> None:
-    """Rejects any other schema: Spark accepts any that the user gives."""
+    """Rejects a schema other than ours, because Spark would accept any that the user gives."""
     own = ",".join(each.replace(" ", ":") for each in SCHEMA.split(", "))
     if schema.simpleString() != f"struct<{own}>":
         raise TableError(None, f"deliveries have the columns {SCHEMA}; leave out .schema(…)")
 
 
 class DeliveryReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """From its first read on, the mailbox belongs to this query, and `poll` refuses it."""
+    """Reads a subscriber's deliveries as a stream. From its first read on, the mailbox belongs to this query, and `poll` refuses it."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         given = SourceOptions(options)
@@ -124,7 +124,7 @@ class DeliveryReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class WaitingReader(DataSourceReader):
-    """The deliveries that wait now, without acknowledging them."""
+    """Reads the deliveries that wait now, without acknowledging them."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.subscriber = Subscriber.of(SourceOptions(options))
@@ -148,7 +148,7 @@ def _place(offset: Mapping[str, Any]) -> Place:
 
 
 def _rows(found: DeliveryColumns) -> Any:
-    """The deliveries as a record batch of SCHEMA."""
+    """Returns the deliveries as a record batch of SCHEMA."""
     names = np.array(found.levels, object)
     return pa.RecordBatch.from_arrays(
         [
@@ -172,7 +172,7 @@ def _json(content: bytes) -> str:
 
 
 def _named(value: Any) -> Any:
-    """JSON, with "NaN", "Infinity" and "-Infinity" for values that JSON lacks: Spark's from_json reads them as doubles."""
+    """Replaces values that JSON lacks by "NaN", "Infinity" and "-Infinity", which Spark's from_json reads as doubles."""
     if isinstance(value, dict):
         return {name: _named(each) for name, each in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
@@ -181,5 +181,5 @@ def _named(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Values that JSON lacks: times in ISO 8601, decimals as their digits."""
+    """Returns the text of a value that JSON lacks: times in ISO 8601, decimals as their digits."""
     return value.isoformat() if isinstance(value, datetime.datetime | datetime.date) else str(value)

@@ -1,4 +1,4 @@
-"""DataFrames and streams written to format("ray_pubsub"): their rows are published, and delivered once.
+"""Writes DataFrames and streams to format("ray_pubsub"): their rows are published, and delivered once.
 
 Spark writes a batch again when a task or the driver died, perhaps in another order or in other partitions. So every attempt publishes its
 events at once, and the mailboxes recognise repetitions by the event's id; a micro-batch that was committed is skipped as a whole. Holding
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What one task has written."""
+    """The report of one task."""
 
     query: str | None = None
     events: int = 0
@@ -44,7 +44,7 @@ class Written(WriterCommitMessage):
     bad: int = 0
     first_bad: str = ""
     warnings: int = 0
-    """Values that were left out because they cannot be used."""
+    """The number of values that were left out because they cannot be used."""
     window: int = 0
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Written(WriterCommitMessage):
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a task must know to write."""
+    """The arguments of a writing task."""
 
     place: ServerPlace
     columns: EventColumns
@@ -115,14 +115,14 @@ class Writing:
         return written
 
     def _projected(self, batch: Any) -> Any:
-        """Attributes and the id, in the columns' order."""
+        """Returns the attributes and the id, in the order of `columns`."""
         chosen = [*self.columns.attributes, *([self.columns.event_id] if self.columns.event_id else [])]
         names = [f"c{place}" for place in range(len(chosen))]
         return pa.RecordBatch.from_arrays([_column(batch, column) for column in chosen], names=names)
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """frame.write.format("ray_pubsub").mode("append").save()"""
+    """Implements frame.write.format("ray_pubsub").mode("append").save()."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         if overwrite:
@@ -140,7 +140,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """stream.writeStream.format("ray_pubsub").option("checkpointLocation", …).start()"""
+    """Implements stream.writeStream.format("ray_pubsub").option("checkpointLocation", …).start()."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self.writing = Writing.of(options, schema)
@@ -169,7 +169,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 def _sum(messages: Iterable[WriterCommitMessage | None]) -> Written:
-    """A task that failed has no message."""
+    """Sums the reports. A task that failed has none."""
     total = Written()
     for message in messages:
         if isinstance(message, Written):

@@ -20,8 +20,8 @@ KNOWN = (
 
 
 class SourceOptions:
-    """Names are compared without case and underscores: event_id is eventId. Spark adds options of its own; a misspelt option of ours is
-    reported."""
+    """The options of a source or sink. Names are compared without case and underscores: event_id is eventId. Spark adds options of its
+    own; a misspelt option of ours is reported."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         known = {_plain(name): name for name in KNOWN}
@@ -36,7 +36,7 @@ class SourceOptions:
         return self._values.get(name, otherwise)
 
     def names(self, name: str) -> list[str] | None:
-        """Column names, separated by commas."""
+        """Returns column names, which are separated by commas."""
         value = self._values.get(name)
         return None if value is None else [each.strip() for each in value.split(",") if each.strip()]
 
