@@ -1,7 +1,9 @@
 """A server under load while its processes are killed, stopped and crash as they write, and its disk fails: an account of everything that it
 acknowledged, and the time until it answers again.
 
-A run takes `--seconds` for each of `--seeds` seeds, one after the other on one server. A seed that fails is repeated by `--seed` alone.
+A run takes `--seconds` for each of `--seeds` seeds, one after the other, `--together` of them on one server; then the server is stopped,
+started again with its folder and another number of shards and coordinators, and must have what the last seed left. A seed that fails is
+repeated by `--seed` alone. 1,000 seeds of a strike or two: `--seconds 1 --seeds 1000`.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import tempfile
 import threading
 import time
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +39,8 @@ __all__ = ["main"]
 PAUSES = (0.0, 0.5, 3.0)
 """Seconds between two strikes: the next may come before the server has recovered from the last."""
 PATIENCE = 120.0
+VISIBILITY = 5.0
+"""Seconds until a delivery comes again that was in flight at a consumer whose poll failed."""
 
 
 def load(server: Server, count: int) -> None:
@@ -87,83 +92,144 @@ def recovery(server: Server) -> tuple[float, float]:
     return found["publish"], found["subscribe"]
 
 
+@dataclass(slots=True)
+class Findings:
+    """Of all seeds together."""
+
+    times: defaultdict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
+    """By strike: seconds until publications and changes succeed again, of the strikes whose end was waited for."""
+    counts: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{count:,} {name}" for name, count in self.counts.items())
+        return f"{counts}; problems: {len(self.problems)}"
+
+
+class Servers:
+    """One after the other, each with the folder of the one before it, unless that had a problem: the next seeds would report it again."""
+
+    def __init__(self, given: argparse.Namespace, folder: Path, findings: Findings) -> None:
+        self._given, self._folder, self._findings = given, folder, findings
+        self._server: Server | None = None
+        self._last: Workload | None = None
+        self._data = 0
+
+    def server_for(self, seed: int) -> Server:
+        group, place = divmod(seed, self._given.together)
+        if self._server is not None and place:
+            self._remove_last()
+            return self._server
+        self.stop()
+        chance = random.Random(f"server {group}")
+        shards, coordinators = chance.choice((1, 2, 2, 3)), chance.choice((1, 1, 2))
+        self._server = server = ray_pubsub.start(
+            self._given.shards or shards, self._folder / str(self._data), "chaos", address="local",
+            coordinators=self._given.coordinators or coordinators, lease=self._given.lease,
+            # Nothing is rejected, so every delivery is accounted for.
+            mailbox={"capacity": None, "capacity_bytes": None, "visibility_timeout": VISIBILITY},
+        )  # fmt: skip
+        if self._last is None:
+            load(server, self._given.subscriptions)
+        else:
+            self._last.server = server
+            problems = self._last.check_at_rest()
+            self._findings.problems += [f"restarted after --seed {seed - 1}: {problem}" for problem in problems]
+            self._findings.counts["restarts"] += 1
+            self._remove_last()
+        return server
+
+    def _remove_last(self) -> None:
+        if self._last is not None:
+            self._last.remove()
+            self._last = None
+
+    def run(self, seed: int) -> None:
+        server = self.server_for(seed)
+        workload = Workload(server, Account(), seed, generation=seed)
+        _strike(self._given.seconds, server, workload, self._folder / "failpoints", random.Random(seed), self._findings)
+        problems = workload.check()
+        self._findings.problems += [f"--seed {seed}: {problem}" for problem in problems]
+        self._last = workload
+        if problems:
+            self.stop()
+            self._last, self._data = None, self._data + 1
+
+    def stop(self) -> None:
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+
+
+def _strike(
+    seconds: float, server: Server, workload: Workload, failpoints: Path, chance: random.Random, findings: Findings
+) -> None:
+    strikes, counts = Strikes(server, failpoints, chance), findings.counts
+    with workload.running():
+        workload.progressed()
+        ends = time.monotonic() + seconds
+        while True:
+            name = strikes.strike()
+            counts["strikes"] += 1
+            over = time.monotonic() > ends
+            if over or chance.random() < 0.5:  # otherwise the next strike may hit a server that has not recovered
+                findings.times[name].append(recovery(server))
+            if over:
+                break
+            time.sleep(chance.choice(PAUSES))
+        workload.progressed()
+    account = workload.account
+    counts["seeds"] += 1
+    counts["publications"] += len(account.publications)
+    counts["changes"] += sum(map(len, account.changes.values()))
+    counts["deliveries acknowledged"] += len(account.acknowledged)
+    counts["errors reported"] += sum(account.errors.values())
+
+
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks chaos", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each seed (default: %(default)g)")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each seed, at least a strike (%(default)g)")
     parser.add_argument("--seed", type=int, default=1, help="the first one")
     parser.add_argument("--seeds", type=int, default=1, help="how many")
-    parser.add_argument("--shards", type=int, default=2)
-    parser.add_argument("--coordinators", type=int, default=1)
+    parser.add_argument("--together", type=int, default=25, help="seeds between two restarts (default: %(default)d)")
+    parser.add_argument("--shards", type=int, help="1 to 3 if not given, by the seed")
+    parser.add_argument("--coordinators", type=int, help="1 or 2 if not given, by the seed")
     parser.add_argument(
         "--subscriptions", type=int, default=0, help="to be loaded first, beside those that come and go"
     )
     parser.add_argument("--lease", type=float, default=1.0)
     given = parser.parse_args(arguments)
     warnings.simplefilter("ignore", UnknownSubscriberWarning)  # consumers begin before the first subscription
-    times: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    totals: defaultdict[str, int] = defaultdict(int)
-    problems: list[str] = []
+    findings = Findings()
     with tempfile.TemporaryDirectory() as folder, Progress() as progress:
         task = progress.add_task("seeds", total=given.seeds)
-        for seed in range(given.seed, given.seed + given.seeds):
-            found = one_seed(given, seed, Path(folder) / str(seed), times, totals)
-            problems += [f"--seed {seed}: {problem}" for problem in found]
-            progress.update(task, advance=1, description=f"{seed + 1 - given.seed} seeds, {len(problems)} problems")
-    _show(times, totals, problems)
-    if problems:
-        raise SystemExit("\n".join(problems[:20]))
+        os.environ[VARIABLE] = str(Path(folder) / "failpoints")
+        servers = Servers(given, Path(folder), findings)
+        try:
+            for seed in range(given.seed, given.seed + given.seeds):
+                known = len(findings.problems)
+                servers.run(seed)
+                for problem in findings.problems[known:][:5]:
+                    progress.console.print(problem)
+                progress.update(task, advance=1, description=f"{seed}: {len(findings.problems)} problems")
+                if (seed + 1) % 10 == 0:
+                    progress.console.print(str(findings))
+        finally:
+            servers.stop()
+    _show(findings)
+    if findings.problems:
+        raise SystemExit("\n".join(findings.problems[:20]))
 
 
-def one_seed(
-    given: argparse.Namespace,
-    seed: int,
-    folder: Path,
-    times: defaultdict[str, list[tuple[float, float]]],
-    totals: defaultdict[str, int],
-) -> list[str]:
-    """Everything that was wrong."""
-    chance = random.Random(seed)
-    folder.mkdir()
-    failpoints = folder / "failpoints"
-    os.environ[VARIABLE] = str(failpoints)
-
-    server = ray_pubsub.start(
-        given.shards, folder / "data", "chaos", address="local", coordinators=given.coordinators, lease=given.lease,
-        mailbox={"capacity": None, "capacity_bytes": None},  # nothing is rejected, so every delivery is accounted for
-    )  # fmt: skip
-    try:
-        load(server, given.subscriptions)
-        workload = Workload(server, Account(), seed)
-        strikes = Strikes(server, failpoints, chance)
-        with workload.running():
-            workload.progressed()
-            ends = time.monotonic() + given.seconds
-            while time.monotonic() < ends:
-                times[strikes.strike()].append(recovery(server))
-                time.sleep(chance.choice(PAUSES))
-            workload.progressed()
-        problems = workload.check()
-    finally:
-        server.stop()
-    account = workload.account
-    totals["publications"] += len(account.publications)
-    totals["changes"] += sum(map(len, account.changes.values()))
-    totals["deliveries acknowledged"] += len(account.acknowledged)
-    totals["errors reported"] += sum(account.errors.values())
-    return problems
-
-
-def _show(
-    times: defaultdict[str, list[tuple[float, float]]], totals: defaultdict[str, int], problems: list[str]
-) -> None:
+def _show(findings: Findings) -> None:
     console = Console()
     table = Table(
         "strike", "times", "publishes again after", "subscribes again after", title="seconds, median and most"
     )
-    for name, measured in sorted(times.items()):
+    for name, measured in sorted(findings.times.items()):
         columns = [f"{np.median(each):.1f}  {max(each):.1f}" for each in zip(*measured, strict=True)]
         table.add_row(name, str(len(measured)), *columns)
     console.print(table)
-    console.print(", ".join(f"{count:,} {name}" for name, count in totals.items()) + f"; problems: {len(problems)}")
+    console.print(str(findings))

@@ -6,8 +6,9 @@ import itertools
 import random
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -36,14 +37,16 @@ class Workload:
         subscribers: int = 2,
         publishers: int = 2,
         first: Iterator[int] | None = None,
+        generation: int = 0,
     ) -> None:
-        """`first`: the numbers of events, if some were published before."""
+        """`first`: the numbers of events, if some were published before. `generation`: another one for each workload on one server, so that
+        none has a name or an id of another."""
         self.server, self.account = server, account
         self.numbers = itertools.count() if first is None else first
-        self.names = [f"desk-{number}" for number in range(3)]
+        self.names = [f"desk-{generation}-{number}" for number in range(3)]
         self._stop = threading.Event()
         self._drained = threading.Event()
-        self._seed = seed
+        self._seed, self._generation = seed, generation
         self._workers = [
             *((self._change, number) for number in range(subscribers)),
             *((self._publish, number) for number in range(publishers)),
@@ -53,7 +56,8 @@ class Workload:
 
     @contextmanager
     def running(self) -> Iterator[Workload]:
-        """At the end every thread has finished its last request, and every delivery has been fetched."""
+        """At the end every thread has finished its last request, and every delivery has been fetched, those among them that were in flight
+        at a consumer whose poll failed."""
         workers = [self._thread(*each) for each in self._workers]
         consumers = [self._thread(*each) for each in self._consumers]
         try:
@@ -63,6 +67,7 @@ class Workload:
             for worker in workers:
                 worker.join()
             self.settle()
+            self._wait_until_delivered()
             self._drained.set()
             for consumer in consumers:
                 consumer.join()
@@ -71,6 +76,21 @@ class Workload:
         """Repeats the changes that were not acknowledged, until they are."""
         for identity in self.account.uncertain():
             self._set(identity, None, patience=DEADLINE)
+
+    def _wait_until_delivered(self) -> None:
+        """Returns when nothing waits in a mailbox or is in flight, or late, so that `check` reports what is still missing."""
+        ends = time.monotonic() + DEADLINE
+        while time.monotonic() < ends:
+            with suppress(RayPubSubError):
+                found = self.server.stats(hot=0).mailboxes
+                if found is not None and not found.waiting and not found.in_flight:
+                    return
+            time.sleep(0.05)
+
+    def remove(self) -> None:
+        """Everything that it has subscribed, and its mailboxes, so that another workload can follow."""
+        for name in self.names:
+            self.server.remove_subscriber(name)
 
     def progressed(self, more: int = 3, timeout: float = DEADLINE, but: tuple[str, ...] = ()) -> None:
         """Returns when every worker has finished `more` further requests. `but` names workers that need not."""
@@ -101,9 +121,8 @@ class Workload:
 
     def _change(self, number: int, chance: random.Random) -> None:
         while not self._stop.is_set():
-            identity = (
-                f"{number}/{chance.randrange(OWN)}" if chance.random() < 0.8 else chance.randrange(OWN) * 10 + number
-            )
+            place = self._generation * OWN * 10 + chance.randrange(OWN) * 10 + number
+            identity = str(place) if chance.random() < 0.8 else place  # the two are different ids
             template = None if chance.random() < 0.3 else chance.randrange(len(TEMPLATES))
             self._set(identity, template)
             self._done(f"change-{number}")
@@ -116,7 +135,9 @@ class Workload:
                 if template is None:
                     self.server.unsubscribe(identity)
                 else:
-                    self.server.subscribe(self.names[hash(str(identity)) % 3], TEMPLATES[template], id=identity)
+                    self.server.subscribe(
+                        self.names[zlib.crc32(str(identity).encode()) % 3], TEMPLATES[template], id=identity
+                    )
                 change.ended = time.monotonic()
                 return
             except RayPubSubError as error:
@@ -181,14 +202,17 @@ class Workload:
 
     def check(self) -> list[str]:
         """All errors that were found; the server is also compared with one MatchIndex. Call it when no worker runs."""
+        return [*self.account.check(), *self.check_at_rest()]
+
+    def check_at_rest(self) -> list[str]:
+        """Where the server differs from one MatchIndex with the subscriptions that there must be."""
         index = ray_pubsub.MatchIndex()
         for identity, template in self.account.now().items():
             index.add(identity, TEMPLATES[template])
         probes = [{**event(number), **({"c": 1} if number % 2 else {})} for number in range(192)]
         found, expected = self.server.publish(probes, deliver=False), index.match_many(probes)
-        problems = [
+        return [
             f"at rest, {probe} has {sorted(map(str, found[place]))}, not {sorted(map(str, expected[place]))}"
             for place, probe in enumerate(probes)
             if sorted(map(str, found[place])) != sorted(map(str, expected[place]))
         ]
-        return [*self.account.check(), *problems]
