@@ -9,6 +9,7 @@ import sys
 
 NAMES = [
     "chaos",
+    "churn",
     "conjunctive_forms",
     "delivery",
     "drift",
@@ -21,6 +22,7 @@ NAMES = [
     "many_patterns",
     "matching",
     "node_loss",
+    "overload",
     "priorities",
     "quick",
     "repeats",
@@ -33,7 +35,21 @@ NAMES = [
     "urgency",
 ]
 
-IN_SERVERS = {"chaos", "delivery", "http", "mailboxes", "node_loss", "server", "spark", "stores", "urgency"}
+IN_SERVERS = {
+    *(
+        "chaos",
+        "churn",
+        "delivery",
+        "http",
+        "mailboxes",
+        "node_loss",
+        "overload",
+        "server",
+        "spark",
+        "stores",
+        "urgency",
+    )
+}
 
 
 def module_of(name: str) -> str:
