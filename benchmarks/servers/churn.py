@@ -27,7 +27,7 @@ __all__ = ["main"]
 
 MEGABYTE = 2**20
 MOST = 1.5
-TEXTS, INTERVALS, SUBSCRIBERS, SINGLES, EVENTS = 2_000, 10_000, 50, 50, 400
+TEXTS, INTERVALS, SUBSCRIBERS, SINGLES, EVENTS = 2_000, 10_000, 20, 30, 400
 SMALL = 8 * MEGABYTE
 """Files below this may have grown by more than the ratio: a log is cut when it has reached a few MB, not at each commit."""
 console = Console(width=120)

@@ -112,11 +112,12 @@ class Overload:
                 each.result()
         return (self.counts["served"] - before) * BATCH / (time.monotonic() - started)
 
-    def check(self) -> None:
-        """Everything that was served was delivered once to whoever had room, nothing that was refused was."""
+    def drain(self) -> None:
+        """The consumer ends when its mailbox is empty."""
         self._drained.set()
 
     def account(self) -> dict[str, bool]:
+        """What must hold when everybody has ended, and whether it does."""
         stats = self.server.stats(hot=0)
         mailboxes = stats.mailboxes
         assert mailboxes is not None
@@ -156,7 +157,7 @@ def overloaded(server: Server, seconds: float, progress: Progress) -> tuple[Tabl
             halves.append(memory.sample())
             progress.advance(task)
         refused = load.counts["refused"] - refused
-        load.check()
+        load.drain()
         consumer.join()
         progress.advance(task)
     table = Table(title=f"{PLACES * TIMES} publishers for {PLACES} places, {seconds:g} s", title_justify="left")

@@ -4,6 +4,7 @@ target and seed, and `--target NAME --only SEED` replays it."""
 from __future__ import annotations
 
 import argparse
+import math
 import resource
 import time
 import traceback
@@ -49,7 +50,7 @@ def main() -> None:
         target.run(0)
     with Progress(*columns) as progress:
         for target in chosen:
-            batches = max(1, round(given.inputs * target.share / total / target.batch))
+            batches = math.ceil(given.inputs * target.share / total / target.batch)
             task = progress.add_task(target.name, total=batches * target.batch)
             for number in range(batches):
                 seed = given.seed * 1_000_000 + number

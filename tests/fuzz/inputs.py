@@ -91,6 +91,80 @@ CONSTANTS = [
     *["timestamp '0000-00-00'", "double 'nan'", "double 'inf'", "true", "null", "'(a+)+$'", "'['", "'\\'", "'a{1000}'"],
 ]
 NAMES = ["x", "y", "a.b", "s", "t", "flag", "`q r`"]
+TERMS = [
+    *[
+        "lower({})",
+        "upper({})",
+        "trim({})",
+        "length({})",
+        "abs({})",
+        "round({}, 1)",
+        "floor({})",
+        "-{}",
+        "({})",
+        "list_max({})",
+    ],
+    *[
+        "{} + {}",
+        "{} - {}",
+        "{} * {}",
+        "{} / {}",
+        "{} % {}",
+        "{} || {}",
+        "coalesce({}, {})",
+        "least({}, {})",
+        "greatest({}, {})",
+    ],
+    *[
+        "substr({}, {})",
+        "substr({}, {}, {})",
+        "replace({}, {}, {})",
+        "concat({}, {}, {})",
+        "if({} > 1, {}, {})",
+        "date_trunc('day', {})",
+    ],
+    *[
+        "case when {} = {} then {} end",
+        "case when {} then {} else {} end",
+        "{} + interval '1 day'",
+        "{} - interval '{} hours'",
+        "now()",
+    ],
+    *["extract(hour from {})", "len({})"],
+]
+HOLDING = [
+    *[
+        "list_contains({}, {})",
+        "list_has_any({}, [{}, {}])",
+        "list_has_all({}, [{}])",
+        "{} = any({})",
+        "{} < all({})",
+        "exists({}, {} > 1)",
+    ],
+    *[
+        "starts_with({}, {})",
+        "ends_with({}, {})",
+        "contains({}, {})",
+        "ip_in({}, '10.0.0.0/8')",
+        "ip_in({}, {})",
+        "{} ilike {}",
+    ],
+    *[
+        "geo_within({}, {}, 52.5, 13.4, 30)",
+        "geo_in_box({}, {}, 0, 0, {}, {})",
+        "geo_in_polygon({}, {}, 'POLYGON((0 0, 3 0, 0 3, 0 0))')",
+    ],
+    *[
+        "{} is distinct from {}",
+        "({} > 1) = {}",
+        "{} in ({}, {})",
+        "{} between {} and {}",
+        "{} < now()",
+        "unknown({}, {})",
+        "lower({}, {}) = {}",
+    ],
+]
+"""Filled with names, constants and terms, whether or not they fit."""
 VALUES: list[Any] = [
     *[None, True, False, 0, 1, -1, 5.5, 1e300, -0.0, math.nan, math.inf, 2**53 + 1, 2**63 - 1, -(2**63), 2**63, 10**40],
     *["", "a", "it's", "\ud800", "\0", "é" * 50, b"bytes", (1,), [1, "a", None], [], {}, {"b": 1}, {"b": {"c": [1]}}],
@@ -118,11 +192,35 @@ def text(chance: random.Random) -> str:
     return found
 
 
+def _term(chance: random.Random, depth: int) -> str:
+    how = chance.random()
+    if depth and how < 0.4:
+        found = chance.choice(TERMS)
+        for _ in range(found.count("{}")):
+            found = found.replace("{}", _term(chance, depth - 1), 1)
+        return found
+    return (
+        chance.choice([*NAMES, "l", "o"]) if how < 0.75 else chance.choice([*CONSTANTS, "3", "2", "-1", "'10.1.2.3'"])
+    )
+
+
+def _computed(chance: random.Random) -> str:
+    """A predicate on computed attributes, lists, networks or places."""
+    found = chance.choice(
+        [*HOLDING, *["{} = {}", "{} < {}", "{} >= {}", "{} != {}", "{} is not null", "{} like 'a%'"] * 2]
+    )
+    for _ in range(found.count("{}")):
+        found = found.replace("{}", _term(chance, 2), 1)
+    return found
+
+
 def _expression(chance: random.Random, depth: int) -> str:
     if depth:
         parts = [_expression(chance, depth - 1) for _ in range(chance.choice([1, 2, 2, 3]))]
         joined = f" {chance.choice(['and', 'or', 'AND', 'Or'])} ".join(parts)
         return chance.choice(["{}", "({})", "not ({})", "not {}"]).format(joined)
+    if chance.random() < 0.3:
+        return _computed(chance)
     name = chance.choice(NAMES)
     constant = lambda: chance.choice(CONSTANTS) if chance.random() < 0.4 else str(chance.randrange(-5, 9))  # noqa: E731
     return chance.choice(

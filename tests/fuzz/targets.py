@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import random
 import struct
@@ -40,6 +41,8 @@ EXPRESSIONS = [
     "t is null",
     "s in ('a', '')",
     "`q r` != 3",
+    "list_contains(x, 1) or lower(s) = 'a'",
+    "x + y > 3 or length(s) = 1 or 'a' = any(t)",
 ]
 
 
@@ -79,8 +82,26 @@ def texts(seed: int) -> None:
 
 
 def _plain(chance: random.Random) -> dict[str, Any]:
-    values = [None, True, False, 0, 1, -1, 5.5, "a", "", "it's", 8, -5, 1e300]
-    return {name: chance.choice(values) for name in ("x", "y", "a.b", "s", "t", "flag", "q r") if chance.random() < 0.7}
+    values = [
+        None,
+        True,
+        False,
+        0,
+        1,
+        -1,
+        5.5,
+        "a",
+        "",
+        "it's",
+        8,
+        -5,
+        1e300,
+        "10.1.2.3",
+        datetime.datetime(2024, 5, 1, 10),
+    ]
+    lists = [[], [1, 2, None], ["a", "b", 1], [{"x": 2}, {"s": "a"}, 5], [[1], ["a"]], None, 3]
+    names = ("x", "y", "a.b", "s", "t", "flag", "q r", "l", "o")
+    return {name: chance.choice(lists if name in "lo" else values) for name in names if chance.random() < 0.7}
 
 
 def _filled(engine: str) -> MatchIndex:

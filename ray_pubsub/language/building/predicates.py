@@ -109,7 +109,13 @@ def _since_now(left: Subject, operator: Operator, right: Subject, limits: Limits
             ahead = offset
         case _:
             return None
-    if isinstance(left, Operand) or not isinstance(ahead.plain, int) or any(_is_now(part) for part in parts_of(left)):
+    moment = kind_of(left) in (None, Kind.TIMESTAMP)
+    if (
+        isinstance(left, Operand)
+        or not moment
+        or not isinstance(ahead.plain, int)
+        or any(_is_now(part) for part in parts_of(left))
+    ):
         return None
     return comparison(Call("-", (Call("now", ()), left)), FLIPPED[operator], ahead, limits)
 

@@ -194,6 +194,8 @@ SENSE = [
     ("date_trunc('mnth', x) < now()", "date_trunc('mnth', x)", "knows no unit 'mnth'; did you mean month?"),
     ("date_trunc('doy', x) < now()", "date_trunc('doy', x)", "there are year, quarter, month, microsecond"),
     ("x + interval '1 month' > now()", "… + …", "a month has no fixed length"),
+    ("lower(x) < now()", "lower(x) < now()", "a string and a timestamp cannot be compared"),
+    ("now() - interval '1 day' = length(x)", " = length(x)", "a number and a timestamp cannot be compared"),
     ("-1e400 + x = 5", "… + …", "too large for a 64-bit float"),
     ("list_contains('a', 'b')", "list_contains('a', 'b')", "an attribute that is a list"),
     ("list_contains(x, y)", "list_contains(x, y)", "is a constant"),
