@@ -1,1 +1,1 @@
-"""What events, values and results are. Nothing here knows how they are matched."""
+"""Events, values and results. Nothing here depends on how events are matched."""

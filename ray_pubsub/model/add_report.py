@@ -9,18 +9,19 @@ from ray_pubsub.errors import Rejection, counted
 __all__ = ["AddReport"]
 
 SHOWN = 3
-"""Rejections that are printed; a program reads all of them from `.rejections`."""
+"""The number of rejections that are printed; a program reads all of them from `.rejections`."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddReport:
-    """What a bulk add did: how many were added, and the bad ones with their positions, ids and errors. Printed, it shows the first few."""
+    """The outcome of a bulk add: the number added, and the bad ones with their positions, ids and errors. Printing it shows the first
+    few."""
 
     added: int
     rejections: list[Rejection] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        """True if nothing was rejected."""
+        """Whether nothing was rejected."""
         return not self.rejections
 
     def __str__(self) -> str:

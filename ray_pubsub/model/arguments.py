@@ -27,7 +27,7 @@ LONGEST_KEY = 200
 
 
 def check_whole(setting: str, value: Any, least: int, most: float = inf) -> int:
-    """A whole number within bounds, which are part of it. True and False are not numbers."""
+    """Checks a whole number within inclusive bounds. True and False are not numbers."""
     if type(value) is not int or not least <= value <= most:
         bounds = f"of at least {least:,}" if most == inf else f"from {least:,} to {most:,}"
         raise SettingError(setting, f"must be a whole number {bounds}, not {value!r}")
@@ -35,7 +35,7 @@ def check_whole(setting: str, value: Any, least: int, most: float = inf) -> int:
 
 
 def check_seconds(setting: str, value: Any, *, zero: bool = True, most: float = inf) -> float:
-    """A length of time; infinity is one if there is no bound. `zero=False`: it must be longer than nothing."""
+    """Checks a duration in seconds. Infinity is allowed if there is no bound. With `zero=False` it must be greater than 0."""
     fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
     if not fits or (value == 0 and not zero):
         least = "of at least 0" if zero else "greater than 0"
@@ -45,21 +45,21 @@ def check_seconds(setting: str, value: Any, *, zero: bool = True, most: float = 
 
 
 def check_flag(setting: str, value: Any) -> bool:
-    """True or False, and nothing that only counts as one of them."""
+    """Checks a bool. Other values that count as true or false are refused."""
     if not isinstance(value, bool):
         raise SettingError(setting, f"must be True or False, not {value!r}")
     return value
 
 
 def check_choice(setting: str, value: Any, choices: Collection[str]) -> str:
-    """One of a few words."""
+    """Checks that a value is one of a few words."""
     if not isinstance(value, str) or value not in choices:
         raise SettingError(setting, f"must be one of {', '.join(map(repr, choices))}, not {value!r}")
     return value
 
 
 def check_text(setting: str, value: Any) -> str:
-    """A str that can be written as UTF-8; it may be empty."""
+    """Checks a str that can be written as UTF-8; it may be empty."""
     if not isinstance(value, str):
         raise SettingError(setting, f"must be a str, not {type(value).__name__}")
     if not is_unicode(value):
@@ -68,21 +68,21 @@ def check_text(setting: str, value: Any) -> str:
 
 
 def check_name(setting: str, value: Any) -> str:
-    """A text that is not empty."""
+    """Checks a text that is not empty."""
     if not check_text(setting, value):
         raise SettingError(setting, "must not be empty")
     return str(value)
 
 
 def check_key(key: Any) -> str:
-    """An idempotency key that a user gives: a short text without control characters, which separate the keys of its parts."""
+    """Checks an idempotency key of a user: a short text without control characters, because these separate the keys of its portions."""
     if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
         raise SettingError("idempotency_key", f"must be a printable str of 1 to {LONGEST_KEY} characters")
     return key
 
 
 def check_id(identity: Any) -> None:
-    """The id of a subscription or a rule: a str or an int of 64 bits."""
+    """Checks the id of a subscription or a rule: a str or an int of 64 bits."""
     if type(identity) is int:
         if not INT64_MIN <= identity <= INT64_MAX:
             raise SubscriptionIdError(identity)
@@ -93,14 +93,14 @@ def check_id(identity: Any) -> None:
 
 
 def check_ids(ids: Sequence[Any]) -> None:
-    """`check_id` for each."""
+    """Checks each of these ids."""
     if not are_ids(ids):
         for identity in ids:
             check_id(identity)
 
 
 def are_ids(ids: Sequence[Any]) -> bool:
-    """Whether all are ids, as far as a quick look tells: False means that each must be looked at."""
+    """Returns whether all are valid ids, as far as a quick check tells: False means that each must be checked."""
     kinds = set(map(type, ids))
     if kinds == {int}:
         return bool(min(ids) >= INT64_MIN and max(ids) <= INT64_MAX)
@@ -108,7 +108,7 @@ def are_ids(ids: Sequence[Any]) -> bool:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a str has no lone surrogates, so that it can be written as UTF-8."""
+    """Returns whether a str has no lone surrogates, so that it can be written as UTF-8."""
     if text.isascii():
         return True
     try:

@@ -1,4 +1,4 @@
-"""Columns as users give them, one by one or in a table, as lists."""
+"""Converts the columns that users give, one by one or in a table, to lists."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["as_list", "as_lists", "is_table"]
 
 
 def as_list(name: str, values: Any) -> list[Any]:
-    """A list of Python's own objects; one text is not a column of its letters."""
+    """Returns a list of Python objects. A single text is refused, because it is not a column of its letters."""
     if isinstance(values, str | bytes | Mapping):
         raise SettingError(name, f"must be a list or a column, not one {type(values).__name__}")
-    for method in ("to_pylist", "tolist"):  # Arrow's; numpy's and pandas'
+    for method in ("to_pylist", "tolist"):  # to_pylist is Arrow's method, tolist that of numpy and pandas
         if hasattr(values, method):
             try:
                 return list(getattr(values, method)())
@@ -29,7 +29,7 @@ def as_list(name: str, values: Any) -> list[Any]:
 
 
 def _decoded(values: Any) -> list[Any]:
-    """Arrow's strings, of which some are not UTF-8: these have lone surrogates, so that only they are rejected."""
+    """Decodes Arrow's strings when some are not UTF-8: these get lone surrogates, so that only they are rejected."""
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
     plain = [chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk for chunk in chunks]
     content = [each for chunk in plain for each in chunk.cast(_binary(chunk.type)).to_pylist()]
@@ -41,7 +41,8 @@ def _binary(kind: Any) -> Any:
 
 
 def as_lists(**columns: Any) -> list[list[Any]]:
-    """Several columns, each given by itself under its name in the plural; or all in one table, which is given instead of the first.
+    """Returns several columns as lists, each given by itself under its name in the plural; or all in one table, which is given in place of
+    the first.
 
     >>> as_lists(ids=["a", "b"], expressions=["x = 1", "x = 2"])
     [['a', 'b'], ['x = 1', 'x = 2']]
@@ -61,7 +62,7 @@ def as_lists(**columns: Any) -> list[list[Any]]:
 
 
 def is_table(given: Any) -> bool:
-    """Whether it is a pyarrow Table or RecordBatch, or a pandas DataFrame."""
+    """Returns whether this is a pyarrow Table or RecordBatch, or a pandas DataFrame."""
     module = type(given).__module__.partition(".")[0]
     return (module == "pyarrow" and hasattr(given, "column_names")) or (
         module == "pandas" and hasattr(given, "columns")
@@ -69,7 +70,7 @@ def is_table(given: Any) -> bool:
 
 
 def _of_table(table: Any, names: list[str]) -> list[list[Any]]:
-    """pandas' own objects stay what they are, so that ids of str and int may stand in one column."""
+    """Returns the columns of a table. Objects in pandas' columns are kept as they are, so that ids of str and int may be in one column."""
     if type(table).__module__.partition(".")[0] == "pandas":
         refuse_repeated(table.columns)
         found = {name: table[name] for name in names if name in table.columns}

@@ -1,4 +1,4 @@
-"""Which attributes are read of an event. Nothing else of it is looked at, converted or checked.
+"""The attributes that are read of an event. Nothing else of it is looked at, converted or checked.
 
 `a.b.c` may be given as one key, or nested in three ways: under `a`, under `a.b`, or under both. A node is the place that a prefix leads to:
 it has the keys that are attributes there, and the keys that may lead further.
@@ -15,18 +15,18 @@ __all__ = ["AttributeNode", "AttributeTree", "ReadScope"]
 
 
 class AttributeNode:
-    """The keys of one dictionary that matter."""
+    """The relevant keys of one dictionary."""
 
     __slots__ = ("attributes", "prefixes")
 
     def __init__(self) -> None:
         self.attributes: dict[str, str] = {}
-        """Key → the attribute it is."""
+        """The attribute of each key that is one."""
         self.prefixes: dict[str, str] = {}
-        """Key → the prefix of attributes that are inside, if its value is a dictionary."""
+        """For each key whose value may be a dictionary, the prefix of the attributes inside."""
 
     def add(self, attribute: str, start: int) -> None:
-        """`start`: where the attribute's name goes on behind the prefix that leads here."""
+        """Adds an attribute. `start` is the position in its name after the prefix that leads here."""
         dot = attribute.find(".", start)
         while dot >= 0:
             self.prefixes[attribute[start:dot]] = attribute[:dot]
@@ -35,20 +35,21 @@ class AttributeNode:
 
 
 class ReadScope(NamedTuple):
-    """What was read of events: the attributes that a tree had first."""
+    """What was read of events: the first `size` attributes of a tree."""
 
     tree: AttributeTree
     size: int
 
     def missing(self, wanted: AttributeTree) -> str | None:
-        """An attribute that was not read; None if there is none."""
+        """Returns an attribute that was not read, or None if all were."""
         if self.tree is wanted and self.size == len(wanted):
             return None
         return min(set(wanted).difference(islice(self.tree, self.size)), default=None)
 
 
 class AttributeTree:
-    """Only grows, so a reader may look up while a writer adds; to go over its keys, take a list of them first."""
+    """A set of attribute names that only grows, so that a reader may look up while a writer adds; to iterate over the keys, copy them to
+    a list first."""
 
     __slots__ = ("_growing", "_inside", "_listed", "_nodes", "key_table", "root")
 
@@ -59,7 +60,7 @@ class AttributeTree:
         self._listed: list[str] = []
         self._growing = threading.Lock()
         self.key_table: Any = None
-        """A place for columns/json/key_table.py to remember how the attributes are found in JSON."""
+        """A place where columns/json/key_table.py stores how the attributes are found in JSON."""
         for name in names:
             self.add(name)
 
@@ -73,18 +74,18 @@ class AttributeTree:
         return name in self.root.attributes
 
     def listed(self) -> list[str]:
-        """All names; not to be changed. A new list only if there are more than before."""
+        """Returns all names, in a list that must not be changed. It is a new list only if names were added."""
         if len(self._listed) != len(self):
             self._listed = list(self.root.attributes)
         return self._listed
 
     @property
     def scope(self) -> ReadScope:
-        """All that there is now. Ask before reading: who reads later reads at least that."""
+        """The attributes that there are now. It must be taken before reading, because a read that starts later covers at least these."""
         return ReadScope(self, len(self))
 
     def leads_to(self, name: str) -> bool:
-        """Whether a value of this name matters: as an attribute, or for what is nested in it."""
+        """Returns whether a value of this name is relevant: as an attribute, or for what is nested in it."""
         return name in self.root.attributes or name in self.root.prefixes
 
     def add(self, name: str) -> None:
@@ -101,8 +102,8 @@ class AttributeTree:
             self.root.add(name, 0)
 
     def node(self, prefix: str | None) -> AttributeNode:
-        """The node that a prefix leads to, None for the root. Made when it is first asked for: a name with a thousand dots would have a
-        thousand."""
+        """Returns the node that a prefix leads to; None stands for the root. It is created on first use, because a name with a thousand
+        dots would have a thousand nodes."""
         if prefix is None:
             return self.root
         node = self._nodes.get(prefix)

@@ -1,9 +1,9 @@
-"""A batch of events in columns: what every engine reads.
+"""A batch of events in columns, which every engine reads.
 
-An attribute's values of one kind form a lane: the rows that have a value, and the values as order-preserving keys. A number is
-the pair (whole, rest): its integer part, and what is left as a float. The pair orders int64 and float64 exactly, lexicographically,
-where a single float64 could not (2**53 and 2**53 + 1). Timestamps and booleans are integers. A string is a
-position in the lane's strings, which may repeat themselves; columns/string_hashes.py finds the distinct ones for whom that pays.
+An attribute's values of one kind form a lane: the rows that have a value, and the values as order-preserving keys. A number is the pair
+(whole, rest): its integer part, and the remainder as a float. The pair orders int64 and float64 exactly, lexicographically, which a single
+float64 could not (2**53 and 2**53 + 1). Timestamps and booleans are integers. A string is a position in the lane's strings, which may
+contain duplicates; columns/string_hashes.py finds the distinct ones where that pays.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Lane:
     whole: NDArray[np.int64]
     """Number: integer part. Timestamp: microseconds. Boolean: 0 or 1. String: position in `strings`. List: position in `lists`."""
     rest: NDArray[np.float64] | None = None
-    """Number: what `whole` leaves; None if it is zero throughout."""
+    """Number: the remainder beside `whole`; None if it is zero throughout."""
     strings: TextColumn | None = None
     lists: ListColumn | None = None
 
@@ -59,7 +59,7 @@ class Lane:
         return len(self.whole)
 
     def plain(self, position: int) -> Any:
-        """The value as a Python object (values.py)."""
+        """Returns the value as a Python object (values.py)."""
         whole = int(self.whole[position])
         if self.kind == Kind.STRING:
             assert self.strings is not None
@@ -76,7 +76,7 @@ class Lane:
 
 
 Layout = tuple[tuple[str, int], ...]
-"""Attribute and kind of each lane."""
+"""The attribute and kind of each lane."""
 
 
 @dataclass(slots=True, eq=False)
@@ -90,8 +90,8 @@ class Cells:
 
 
 class Plans(dict[Hashable, Any]):
-    """What readers have worked out for a batch and will need again: how a code space codes it, for example. A batch may be kept and matched
-    against one index after the other, so the number is bounded."""
+    """Results that readers have computed for a batch and will need again, for example how a code space codes it. A batch may be kept and
+    matched against one index after the other, so the number is bounded."""
 
     MOST = 1024
 
@@ -112,34 +112,34 @@ class Flags(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class EventBatch:
-    """`size` good events. Bad ones are in `errors`; `positions` says where the good ones stood in the input."""
+    """`size` good events. Bad ones are in `errors`; `positions` has the places of the good ones in the input."""
 
     size: int
     lanes: list[Lane]
     input_ids: NDArray[Any]
-    """An id per event of the input; None where a bad event has none."""
+    """An id for each event of the input; None where a bad event has none."""
     positions: NDArray[np.int64] | None = None
     """The input position of each good event; None if all were good."""
     errors: list[EventError] = field(default_factory=list)
     scope: ReadScope | None = None
-    """What of the events was read; None if all of it was."""
+    """The attributes that were read; None if all were."""
     plans: Plans = field(default_factory=Plans)
     flags: Flags | None = None
-    """Beside the lanes, in a batch that an index has computed attributes for."""
+    """The flags beside the lanes, in a batch for which an index has computed attributes."""
     warnings: list[EventError] = field(default_factory=list)
-    """Attributes that were left out because their values cannot be used."""
+    """The attributes that were left out because their values cannot be used."""
     _moment: int | None = None
     _layout: Layout | None = None
     _cells: Cells | None = None
 
     @property
     def ids(self) -> NDArray[Any]:
-        """An id per good event."""
+        """The ids of the good events."""
         return self.input_ids if self.positions is None else self.input_ids[self.positions]
 
     @property
     def moment(self) -> int:
-        """What now() is for all events of the batch: microseconds, taken when first asked for."""
+        """The value of now() for all events of the batch, in microseconds; taken on first use."""
         if self._moment is None:
             self._moment = time.time_ns() // 1000
         return self._moment
@@ -149,19 +149,19 @@ class EventBatch:
         return len(self.input_ids)
 
     def check_covers(self, wanted: AttributeTree) -> None:
-        """Raises EventError if the batch was read for less than what is wanted of it now."""
+        """Raises EventError if an attribute that is wanted now was not read."""
         missing = None if self.scope is None else self.scope.missing(wanted)
         if missing is not None:
             raise EventError(missing, "was not read when the batch was prepared; prepare it again")
 
     def layout(self) -> Layout:
-        """Which attributes and kinds the lanes are of."""
+        """Returns the attributes and kinds of the lanes."""
         if self._layout is None:
             self._layout = tuple([(lane.attribute, int(lane.kind)) for lane in self.lanes])
         return self._layout
 
     def cells(self) -> Cells:
-        """The lanes joined, for kernels that go over all of them; joined once."""
+        """Returns the lanes joined, for kernels that process all of them; they are joined once."""
         if self._cells is None:
             lengths = np.array([len(lane) for lane in self.lanes], dtype=np.int64)
             every = np.arange(self.size, dtype=np.int32)
@@ -179,7 +179,8 @@ class EventBatch:
         return self._cells
 
     def rows(self, wanted: Container[str] | None = None) -> list[dict[str, Value]]:
-        """The events as dictionaries, or the wanted attributes of them. For the scan engine and for people, not for a hot path."""
+        """Returns the events as dictionaries, with all attributes or the wanted ones. For the scan engine and for people, not for a hot
+        path."""
         events: list[dict[str, Value]] = [{} for _ in range(self.size)]
         for lane in self.lanes:
             if wanted is not None and lane.attribute not in wanted:
@@ -191,7 +192,7 @@ class EventBatch:
 
 
 def kept_rows(lane: Lane, good: NDArray[np.bool_]) -> Lane:
-    """The cells of a lane whose rows are good."""
+    """Returns the cells of a lane whose rows are good."""
     keep = good if lane.rows is None else good[lane.rows]
     rows = np.flatnonzero(good).astype(np.int32) if lane.rows is None else lane.rows[keep]
     return replace(lane, rows=rows, whole=lane.whole[keep], rest=None if lane.rest is None else lane.rest[keep])
@@ -200,7 +201,7 @@ def kept_rows(lane: Lane, good: NDArray[np.bool_]) -> Lane:
 def without_bad(
     lanes: list[Lane], size: int, problems: Mapping[int, tuple[str | None, str]]
 ) -> tuple[list[Lane], NDArray[np.int64] | None, list[EventError]]:
-    """The lanes of the rows that have no problem, numbered again; where those rows stood; and the problems as errors."""
+    """Returns the lanes of the rows that have no problem, renumbered; the former places of those rows; and the problems as errors."""
     if not problems:
         return lanes, None, []
     good = np.ones(size, dtype=bool)
@@ -212,7 +213,7 @@ def without_bad(
 
 
 def joined_lanes(lanes: Sequence[Lane]) -> Lane:
-    """Lanes of one attribute and kind as one; their rows ascend from lane to lane."""
+    """Joins lanes of one attribute and kind. Their rows must ascend from lane to lane."""
     strings, firsts = None, [0] * len(lanes)
     if lanes[0].strings is not None:
         columns = [lane.strings for lane in lanes if lane.strings is not None]
@@ -233,7 +234,7 @@ def joined_lanes(lanes: Sequence[Lane]) -> Lane:
 
 
 def merged_lanes(lanes: Sequence[Lane], others: Sequence[Lane], rows: NDArray[np.int32], size: int) -> list[Lane]:
-    """The lanes of a batch of this size, and those of a batch whose events are at `rows` of it. No row is in both."""
+    """Merges the lanes of a batch of this size with those of another batch, whose events are at `rows` of it. No row may be in both."""
     found = {(lane.attribute, lane.kind): lane for lane in lanes}
     for other in others:
         key = other.attribute, other.kind
@@ -253,8 +254,8 @@ def merged_lanes(lanes: Sequence[Lane], others: Sequence[Lane], rows: NDArray[np
 
 
 class ListColumn:
-    """Lists: number i has the elements `offsets[i]:offsets[i + 1]` of a batch in which every element is an event. An object has its
-    attributes there; any other value stands under the empty name, and a null has nothing."""
+    """Lists: list i has the elements `offsets[i]:offsets[i + 1]` of a batch in which every element is an event. An object has its
+    attributes there; any other value is under the empty name, and a null has nothing."""
 
     __slots__ = ("elements", "offsets")
 
@@ -266,7 +267,7 @@ class ListColumn:
         return len(self.offsets) - 1
 
     def __getitem__(self, place: int) -> tuple[Any, ...]:
-        """The list as values.py has it. For people and for the scan; each call reads all elements."""
+        """Returns the list in the form of values.py. For people and for the scan; each call reads all elements."""
         return tuple(map(_element, self._rows()[int(self.offsets[place]) : int(self.offsets[place + 1])]))
 
     def _rows(self) -> list[dict[str, Value]]:
@@ -274,7 +275,7 @@ class ListColumn:
         return self.elements.plans.remember("rows", self.elements.rows()) if rows is None else rows
 
     def owners(self) -> NDArray[np.int64]:
-        """The list of each element."""
+        """Returns the list of each element."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     @property
@@ -289,7 +290,7 @@ class ListColumn:
 
     @classmethod
     def joined(cls, columns: Sequence[ListColumn]) -> ListColumn:
-        """The lists of columns one after the other."""
+        """Joins columns of lists one after the other."""
         firsts = np.cumsum([0, *(column.elements.size for column in columns)])
         offsets = [column.offsets[1:] + first for column, first in zip(columns, firsts.tolist(), strict=False)]
         found: dict[tuple[str, Kind], list[Lane]] = {}
@@ -304,7 +305,7 @@ class ListColumn:
         )
 
     def take(self, places: NDArray[np.int64]) -> ListColumn:
-        """The lists at these places, each by itself if it comes more than once."""
+        """Returns the lists at these places. A place that occurs more than once is copied."""
         counts = np.diff(self.offsets)[places]
         ends = np.cumsum(counts)
         size = int(ends[-1]) if len(ends) else 0
@@ -326,11 +327,12 @@ class ListColumn:
 
 NO_IDS = np.empty(0, np.int64)
 OBJECT = "\0object"
-"""What an element of a list has, as true, if it is an object: one without any attributes that matter is still no null."""
+"""An attribute that is true for an element of a list that is an object, so that an object without relevant attributes differs from a
+null."""
 
 
 def _element(row: dict[str, Value]) -> Any:
-    """One element of a list: a value, None, or an object."""
+    """Returns one element of a list: a value, None, or an object."""
     if OBJECT not in row:
         return row.get("")
     return {name: value for name, value in row.items() if name != OBJECT}
@@ -341,7 +343,7 @@ def _joined(parts: list[NDArray[Any]], kind: type) -> NDArray[Any]:
 
 
 def split_number(number: int | float) -> tuple[int, float]:
-    """(whole, rest) of one number, as split_floats gives them."""
+    """Returns (whole, rest) of one number, as split_floats does."""
     if isinstance(number, int):
         return number, 0.0
     if not -(2.0**63) <= number < 2.0**63:
@@ -351,11 +353,11 @@ def split_number(number: int | float) -> tuple[int, float]:
 
 
 def split_floats(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """(whole, rest) of floats without NaN. Beyond int64 the whole saturates and the rest is the number itself."""
+    """Returns (whole, rest) of floats without NaN. Beyond int64 the whole saturates and the rest is the number itself."""
     truncated = np.trunc(values)
     inside = (truncated >= -(2.0**63)) & (truncated < 2.0**63)
     if inside.all():
-        rest = values - truncated  # exact: both share the exponent's grid
+        rest = values - truncated  # exact, because both share the exponent's grid
         whole = truncated.astype(np.int64)
         return whole, (rest if rest.any() else None)
     whole = np.where(inside, truncated, 0).astype(np.int64)

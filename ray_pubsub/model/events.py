@@ -1,4 +1,4 @@
-"""Whatever a user hands over as events → an EventBatch."""
+"""Converts events in any of the accepted forms to an EventBatch."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["arrow_of", "read_events"]
 def read_events(
     events: Any, event_id: str | None = None, attributes: AttributeTree | None = None, *, strict: bool = True
 ) -> EventBatch:
-    """A list of dicts, a pyarrow Table or RecordBatch, or a pandas DataFrame, as a batch.
+    """Reads a list of dicts, a pyarrow Table or RecordBatch, or a pandas DataFrame as a batch.
 
-    Bad events are reported in the batch's `errors`, by position; the others are in the batch. Of an event only `attributes` are looked at,
-    or everything: who matches a batch against several indexes reads what any of them asks for. A value that cannot be used (bytes, an
-    object, an integer beyond 64 bits) makes its event a bad one if `strict`. Otherwise only the attribute is left out and stands in the
-    batch's `warnings`. Neither a MatchIndex nor a server is strict unless it is asked to be: real events carry much that nobody tests, and
-    one odd field must not hide the others.
+    Bad events are reported in the batch's `errors`, by position; the others are in the batch. Only `attributes` of an event are looked at,
+    or everything if it is None: to match a batch against several indexes, read the attributes that any of them tests. With `strict`, a
+    value that cannot be used (bytes, an object, an integer beyond 64 bits) makes its event a bad one. Otherwise only the attribute is left
+    out, and reported in the batch's `warnings`. Neither a MatchIndex nor a server is strict by default: real events carry much that nobody
+    tests, and one odd field must not hide the others.
     """
     if isinstance(events, EventBatch):
         return events
@@ -54,7 +54,7 @@ def _from_pandas(frame: Any, event_id: str | None, attributes: AttributeTree | N
         raise TableError(str(repeated[0]), "there are two columns of this name")
     if attributes is not None:
         frame = frame[[name for name in frame.columns if name == event_id or _matters(name, attributes)]]
-    if not len(frame.columns):  # nor would Arrow's table have rows
+    if not len(frame.columns):  # Arrow's table would have no rows either
         return from_dicts([{}] * len(frame), event_id, attributes, strict=strict)
     table = arrow_of(frame)
     if table is None:
@@ -67,7 +67,7 @@ def _matters(name: Any, attributes: AttributeTree) -> bool:
 
 
 def arrow_of(frame: Any) -> Any:
-    """A pandas DataFrame as an Arrow table; None if a column has no Arrow type."""
+    """Returns a pandas DataFrame as an Arrow table, or None if a column has no Arrow type."""
     import pyarrow as pa
 
     try:
@@ -79,8 +79,8 @@ def arrow_of(frame: Any) -> Any:
 
 
 def _has_mixed_objects(frame: Any) -> bool:
-    """Arrow would give a column of dates and datetimes one type and cut the times off; row by row nothing is lost, and only
-    the rows at fault are refused."""
+    """Returns whether a column has mixed objects. Arrow would give a column of dates and datetimes one type and drop the times; row by
+    row nothing is lost, and only the rows at fault are refused."""
     from pandas.api.types import infer_dtype
 
     objects = [frame[name] for name in frame.columns if frame[name].dtype == object]

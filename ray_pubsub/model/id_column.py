@@ -1,4 +1,4 @@
-"""Ids, of events and of subscriptions, as a column: int64 if all are ints, else Python objects."""
+"""The ids of events or subscriptions as a column: int64 if all are ints, otherwise Python objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["IdColumn", "ids_of"]
 
 
 def ids_of(ids: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
-    """A numpy array of the ids. Mixed str and int stay apart: 1 and "1" are different ids."""
+    """Returns a numpy array of the ids. Mixed str and int are kept apart: 1 and "1" are different ids."""
     if isinstance(ids, np.ndarray):
         return ids
     if set(map(type, ids)) <= {int}:
@@ -28,13 +28,14 @@ def ids_of(ids: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
 class IdColumn:
     """A column that grows at its end. A reader may take from it while one writer appends: filled places never change.
 
-    As long as the ids are ints that follow one another, it only knows the first: nothing is stored, and nothing looked up."""
+    As long as the ids are consecutive ints, it only stores the first.
+    """
 
     def __init__(self) -> None:
         self._values: NDArray[Any] = np.empty(0, dtype=np.int64)
         self._length = 0
         self._first: int | None = 0
-        """The id at place 0, if the id at place i is that and i; else None, and the ids are in `_values`."""
+        """The id at place 0, if the id at place i is this plus i; otherwise None, and the ids are in `_values`."""
 
     def __len__(self) -> int:
         return self._length
@@ -52,7 +53,7 @@ class IdColumn:
                 self._length += len(fresh)
                 return
             self._values = np.arange(self._length) + self._first
-            self._first = None  # after the values are there, for readers
+            self._first = None  # set after the values, for concurrent readers
         needed = self._length + len(fresh)
         kind = np.dtype(object) if object in (self._values.dtype, fresh.dtype) else np.dtype(np.int64)
         if needed > len(self._values) or kind != self._values.dtype:
@@ -63,11 +64,11 @@ class IdColumn:
         self._length = needed
 
     def skip(self) -> None:
-        """A place that has no id, and is never asked for."""
+        """Adds a place that has no id and is never looked up."""
         self.append((0 if self._first is None else self._first + self._length,))
 
     def _append_one(self, identity: Any) -> bool:
-        """One more of the same, for which no array is made; False if it is not."""
+        """Appends one id without making an array. Returns False if that is not possible."""
         if self._first is not None:
             if self._length == 0 or type(identity) is not int or identity != self._first + self._length:
                 return False
@@ -79,7 +80,7 @@ class IdColumn:
         return True
 
     def _follow(self, fresh: NDArray[Any]) -> bool:
-        """Whether these ids go on where the column ends; an empty column begins with whatever comes."""
+        """Returns whether these ids continue the column; an empty column can begin with any."""
         if len(fresh) == 0:
             return True
         if fresh.dtype != np.int64:
@@ -92,7 +93,7 @@ class IdColumn:
         return int(fresh[0]) == first + self._length and int(fresh[-1]) == last and bool((np.diff(fresh) == 1).all())
 
     def take(self, places: NDArray[np.int64]) -> NDArray[Any]:
-        """The ids at these places; where they are the places themselves, the very same array."""
+        """Returns the ids at these places. If the ids are the places themselves, that is the same array."""
         first = self._first
         if first is not None:
             return places + first if first else places

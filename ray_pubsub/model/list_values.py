@@ -1,4 +1,4 @@
-"""Lists of values, as the scan and single events have them, → columns."""
+"""Converts lists of values, in the form of the scan and of single events, to columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRUE = Value(Kind.BOOLEAN, True)
 
 
 def list_column(lists: Sequence[tuple[Any, ...]]) -> ListColumn:
-    """The column of lists as values.py has them."""
+    """Returns the column of lists that are in the form of values.py."""
     offsets = np.cumsum([0, *map(len, lists)]).astype(np.int64)
     found: dict[tuple[str, Kind], tuple[list[int], list[Any]]] = {}
     for row, element in enumerate(chain.from_iterable(lists)):

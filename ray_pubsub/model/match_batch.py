@@ -29,17 +29,17 @@ class MatchBatch:
     priorities: NDArray[Any] | None = None
     errors: list[EventError] = field(default_factory=list)
     warnings: list[EventError] = field(default_factory=list)
-    """Attributes that were left out of events because their values cannot be used."""
+    """The attributes that were left out of events because their values cannot be used."""
     moment: int | None = None
-    """What now() was for all events, in microseconds since 1970; None if no subscription asked."""
+    """The value of now() for all events, in microseconds since 1970; None if no subscription used it."""
     lookup: Lookup | None = field(default=None, repr=False)
-    """Finds what subscriptions carry, in the process that matched."""
+    """Finds the data and tags of subscriptions; only available in the process that matched."""
 
     def __len__(self) -> int:
         return len(self.subscription_ids)
 
     def __getitem__(self, event: int) -> list[Any]:
-        """The ids of the subscriptions that match the event at this position."""
+        """Returns the ids of the subscriptions that match the event at this position."""
         event = operator.index(event)
         if not -len(self.event_ids) <= event < len(self.event_ids):
             raise IndexError(f"event {event} of {len(self.event_ids)}")
@@ -48,25 +48,25 @@ class MatchBatch:
         return found
 
     def __iter__(self) -> Iterator[list[Any]]:
-        """Of each event in turn, the ids of the subscriptions that match it."""
+        """Yields for each event the ids of the subscriptions that match it."""
         return (self[event] for event in range(len(self.event_ids)))
 
     def counts(self) -> NDArray[np.int64]:
-        """Matches per event."""
+        """Returns the number of matches of each event."""
         return np.diff(self.offsets)
 
     def pairs(self) -> Iterator[tuple[Any, Any]]:
-        """(event id, subscription id), in the order of the events."""
+        """Yields (event id, subscription id) for every match, in the order of the events."""
         return zip(self._event_column().tolist(), self.subscription_ids.tolist(), strict=True)
 
     def data(self) -> list[Any]:
-        """Per match, the data of its subscription (`MatchIndex.add(…, data=…)`) as it is now; None if it has none, or is no longer there.
-        Looked up when this is called. Matches of one subscription share one object."""
+        """Returns the current data of each match's subscription (`MatchIndex.add(…, data=…)`), or None if it has none or no longer
+        exists. It is looked up when this is called. Matches of one subscription share one object."""
         known = {id: data_of(found) for id, found in self._found().items()}
         return [known[id] for id in self.subscription_ids.tolist()]
 
     def tags(self) -> list[tuple[str, ...]]:
-        """Per match, the tags of its subscription, likewise."""
+        """Returns the tags of each match's subscription, as `data` does."""
         known = self._found()
         return [tags_of(known[id]) for id in self.subscription_ids.tolist()]
 
@@ -74,14 +74,14 @@ class MatchBatch:
         return distinct_data(self.lookup, self.subscription_ids.tolist())
 
     def __reduce__(self) -> Any:
-        """Without the index that `lookup` asks."""
+        """Pickles the matches without `lookup`, which refers to the index."""
         return MatchBatch, (
             self.offsets, self.subscription_ids, self.event_ids, self.priorities, self.errors, self.warnings, self.moment,
         )  # fmt: skip
 
     def to_arrow(self) -> Any:
-        """A pyarrow Table: event_id, subscription_id and, if there are any, priority. A column of Arrow has one type, so ids of
-        both str and int raise a TableError: 5 and "5" would become one."""
+        """Returns a pyarrow Table: event_id, subscription_id and, if there are any, priority. An Arrow column has one type, so mixed ids
+        of str and int raise a TableError: 5 and "5" would become one."""
         import pyarrow as pa
 
         columns = {
@@ -93,7 +93,7 @@ class MatchBatch:
         return pa.table(columns)
 
     def to_pandas(self) -> Any:
-        """The same as a pandas DataFrame, which may hold ids of str and int side by side."""
+        """Returns the same as a pandas DataFrame, in which ids of str and int may be mixed."""
         import pandas as pd
 
         columns = {"event_id": self._event_column(), "subscription_id": self.subscription_ids}

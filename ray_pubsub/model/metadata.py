@@ -1,4 +1,4 @@
-"""What a subscription carries for people and programs beside its expression: a small JSON value and tags. Matching never looks at it."""
+"""The data and tags of subscriptions, for people and programs: a small JSON value and some names. Matching never looks at them."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ __all__ = [
 ]  # fmt: skip
 
 MOST_BYTES = 4096
-"""Of `data`, written as JSON."""
+"""The most bytes of `data`, written as JSON."""
 MOST_TAGS, LONGEST_TAG = 32, 200
 
 Lookup = Callable[[Sequence[str | int]], "list[Metadata | None]"]
-"""The metadata of subscriptions by their ids, as they are now; None for one that has none."""
+"""Returns the current metadata of subscriptions by their ids; None for one that has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The data of one subscription as JSON, and its tags, ascending."""
+    """The data of one subscription as JSON, and its tags in ascending order."""
 
     text: str | None
     tags: tuple[str, ...] = ()
 
     @property
     def data(self) -> Any:
-        """The JSON value, a new object each time, so that nobody changes somebody else's."""
+        """The JSON value, a new object each time, so that callers cannot change each other's."""
         return None if self.text is None else json.loads(self.text)
 
 
 def metadata_of(data: Any, tags: Any = ()) -> Metadata | None:
-    """Checked; None if there is nothing to keep. Raises MetadataError.
+    """Checks data and tags. Returns None if there is nothing to store. Raises MetadataError.
 
     >>> metadata_of({"title": "cheap"}, ["shop", "eu"])
     Metadata(text='{"title":"cheap"}', tags=('eu', 'shop'))
@@ -55,7 +55,7 @@ def tags_of(found: Metadata | None) -> tuple[str, ...]:
 
 
 def check_tag(tag: Any) -> str:
-    """One tag, such as people search for. Raises MetadataError."""
+    """Checks one tag. Raises MetadataError."""
     if not isinstance(tag, str):
         raise MetadataError("tags", f"a tag is a str, not {type(tag).__name__}")
     if not 0 < len(tag) <= LONGEST_TAG or not tag.isprintable() or "," in tag:
@@ -91,7 +91,7 @@ def _json(value: Any) -> str:
 
 
 def _check_names(value: Any) -> None:
-    """Python writes other keys as texts, and they would come back as these."""
+    """Checks that the names in JSON objects are texts: Python would write other keys as texts, and they would come back as texts."""
     if isinstance(value, Mapping):
         for name, part in value.items():
             if not isinstance(name, str):
@@ -113,7 +113,7 @@ class Described(NamedTuple):
 
 
 def described(ids: Any, table: Any, data: Any, tags: Any) -> Described | None:
-    """What was given for `ids`, checked; None if nothing was given. The arguments are those of `given_columns`."""
+    """Checks the metadata that was given for `ids`. Returns None if nothing was given. The arguments are those of `given_columns`."""
     values, lists = given_columns(len(ids), table, data, tags)
     if values is None and lists is None:
         return None
@@ -130,8 +130,8 @@ def described(ids: Any, table: Any, data: Any, tags: Any) -> Described | None:
 
 
 def given_columns(count: int, table: Any, data: Any, tags: Any) -> tuple[list[Any] | None, list[Any] | None]:
-    """A value and a list of tags for each of `count` subscriptions, as they were given, once for all or one by one, or as columns of
-    `table`, which a caller gave instead of the ids; None for what was not given."""
+    """Returns a value and a list of tags for each of `count` subscriptions, unchecked: given once for all, or one by one, or as columns
+    of `table`, which a caller gave in place of the ids. Returns None for what was not given."""
     if is_table(table):
         names = list(table.columns) if hasattr(table, "to_dict") else table.column_names
         names = [str(name) for name in names]
@@ -144,7 +144,7 @@ def given_columns(count: int, table: Any, data: Any, tags: Any) -> tuple[list[An
 
 
 def distinct_data(lookup: Lookup | None, ids: Any) -> dict[Any, Metadata | None]:
-    """The metadata of each of the ids, asked for once. Raises SettingError if there is nobody to ask."""
+    """Returns the metadata of each distinct id. Raises SettingError if there is no `lookup`."""
     if lookup is None:
         raise SettingError("data", "is asked for where events were matched; this result came from another process")
     distinct = list(dict.fromkeys(ids))
@@ -152,7 +152,7 @@ def distinct_data(lookup: Lookup | None, ids: Any) -> dict[Any, Metadata | None]
 
 
 def _each(name: str, given: Any, count: int, one: type) -> list[Any]:
-    """A value for each: the same one, if a single one was given."""
+    """Returns a value for each subscription; a single value is repeated."""
     if isinstance(given, one):
         return [given] * count
     values = as_list(name, given)
@@ -176,7 +176,7 @@ def _cells(table: Any, name: str, read: Callable[[Any], Any]) -> list[Any]:
 
 
 def _read_json(cell: Any) -> Any:
-    """A column of a table has values of one type, so a text is JSON."""
+    """Returns the value of a cell. A column of a table has values of one type, so a text is parsed as JSON."""
     if cell is None or cell != cell:  # pandas' NaN is an empty cell
         return None
     if not isinstance(cell, str):

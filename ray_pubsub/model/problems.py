@@ -1,4 +1,4 @@
-"""What is wrong with the events of a batch, while it is read."""
+"""The problems that are found in the events of a batch while it is read."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ __all__ = ["Problems"]
 
 
 class Problems(dict[int, tuple[str | None, str]]):
-    """Row → attribute and reason of an event that is refused; the first problem of a row counts. A value that cannot be used makes its
-    event one of those if `strict`; otherwise only the attribute is left out, with a warning."""
+    """For each row of an event that is refused, the attribute and reason of its first problem. With `strict` a value that cannot be used
+    is such a problem; otherwise only the attribute is left out, with a warning."""
 
     def __init__(self, strict: bool = True) -> None:
         super().__init__()
@@ -17,13 +17,13 @@ class Problems(dict[int, tuple[str | None, str]]):
         self._left_out: dict[tuple[int, str], str] = {}
 
     def unusable(self, row: int, attribute: str, reason: str) -> None:
-        """The value that an event has of an attribute is not one."""
+        """Records that an attribute's value cannot be used."""
         if self.strict:
             self.setdefault(row, (attribute, reason))
         else:
             self._left_out.setdefault((row, attribute), reason)
 
     def warnings(self) -> list[EventError]:
-        """The attributes that were left out, in the order of the events, but for events that are refused for another reason."""
+        """Returns the attributes that were left out, in the order of the events, except for events that are refused for another reason."""
         found = sorted(self._left_out.items())
         return [EventError(attribute, reason, row) for (row, attribute), reason in found if row not in self]

@@ -1,4 +1,4 @@
-"""Some of a batch's events as a batch of their own."""
+"""Selects some of a batch's events as a new batch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["select_events"]
 
 
 def select_events(batch: EventBatch, rows: NDArray[np.int64]) -> EventBatch:
-    """The events of these rows (ascending), renumbered; the batch itself if those are all."""
+    """Returns the events of these rows, which must ascend, renumbered; the batch itself if these are all."""
     if len(rows) == batch.size and batch.positions is None:
         return batch
     place = np.full(batch.size, -1, dtype=np.int64)

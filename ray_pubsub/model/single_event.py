@@ -1,4 +1,4 @@
-"""A batch of one event. Arrays of one value take longer to make than many a match, so they are made for those who ask."""
+"""A batch of one event. Making arrays of one value takes longer than many a match, so they are made only on request."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ KIND_OF = tuple(Kind)
 FIRST_ID = np.zeros(1, dtype=np.int64)
 FIRST_ID.flags.writeable = False
 SPARSE = 2
-"""With more attributes than this many times an event's keys, the keys are looked up among the attributes, not the other way round."""
+"""If there are more attributes than this many times an event's keys, the keys are looked up among the attributes, not the other way
+round."""
 
 
 class SingleEvent(EventBatch):
-    """One good event: for each attribute that it has a name, a kind (an int: enums hash slowly) and a plain value (values.py), in the same
-    order."""
+    """One good event: for each attribute that it has a name, a kind (an int, because enums hash slowly) and a plain value (values.py),
+    in the same order."""
 
     __slots__ = ("_lanes", "kinds", "names", "plains")
 
@@ -78,7 +79,7 @@ class SingleEvent(EventBatch):
 
 
 def single_of(batch: EventBatch) -> SingleEvent | None:
-    """A batch of one event as such; None if it has lanes without a value."""
+    """Returns a batch of one event as a SingleEvent, or None if it has lanes without a value."""
     if isinstance(batch, SingleEvent):
         return batch
     lanes = batch.lanes
@@ -98,8 +99,8 @@ def single_of(batch: EventBatch) -> SingleEvent | None:
 def read_flat(
     event: Mapping[str, Any], attributes: AttributeTree, left_out: list[EventError] | None = None
 ) -> SingleEvent:
-    """One event of which attributes are read that are not nested anywhere; raises EventError. With `left_out`, a value that cannot be used
-    is absent, and is added there."""
+    """Reads one event when no attribute is nested. Raises EventError. With `left_out`, a value that cannot be used is absent, and its
+    error is added there."""
     names: list[str] = []
     kinds: list[int] = []
     plains: list[Any] = []
@@ -123,7 +124,7 @@ def read_flat(
             kinds.append(NUMBER)
         elif kind is bool:
             kinds.append(BOOLEAN)
-        elif isinstance(plain, Mapping):  # what is inside has another name
+        elif isinstance(plain, Mapping):  # attributes inside it have other names
             continue
         else:
             value = _checked(name, plain, left_out)

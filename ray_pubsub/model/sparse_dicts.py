@@ -1,4 +1,5 @@
-"""Dictionaries that each have a few of many attributes: all their values in one list, ordered by attribute, and then cut into lanes."""
+"""Reads dictionaries that each have a few of many attributes: all their values are put in one list, ordered by attribute, and then cut
+into lanes."""
 
 from __future__ import annotations
 
@@ -19,9 +20,10 @@ __all__ = ["sparse_lanes"]
 
 
 def sparse_lanes(events: Sequence[Any], attributes: AttributeTree, problems: Problems) -> list[Lane]:
-    """The lanes of attributes that are not nested. All events are plain dictionaries.
+    """Returns the lanes of attributes that are not nested. All events must be plain dictionaries.
 
-    No step in Python per value, and none per event and attribute: strings take less than half the time of appending to lists."""
+    There is no Python step per value, and none per event and attribute: strings take less than half the time of appending to lists.
+    """
     names = attributes.listed()
     numbers = {name: number for number, name in enumerate(names)}
     count = sum(map(len, events))
@@ -31,7 +33,7 @@ def sparse_lanes(events: Sequence[Any], attributes: AttributeTree, problems: Pro
     tested = which >= 0
     if not tested.all():
         values, which, row = list(compress(values, tested.tolist())), which[tested], row[tested]
-    # Numpy orders numbers of 16 bits by their digits. Strings are encoded before they are ordered: their places are moved, not they.
+    # Numpy sorts 16-bit numbers by radix. Strings are encoded before sorting, so that their positions are moved and not the strings.
     order = np.argsort(which.astype(np.int16) if len(names) < 2**15 else which, kind="stable")
     encoded = _encoded(values)
     which, row = which[order], row[order]
@@ -55,7 +57,7 @@ def sparse_lanes(events: Sequence[Any], attributes: AttributeTree, problems: Pro
 
 
 def _encoded(values: list[Any]) -> TextBytes | None:
-    """The values if all are strings."""
+    """Returns the values as bytes if all are strings, otherwise None."""
     if not values or type(values[0]) is not str:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Which strings of an Arrow column are UTF-8. Arrow checks their bytes only when it is asked to, and Spark does not."""
+"""Finds the strings of an Arrow column that are valid UTF-8. Arrow checks their bytes only on request, and Spark does not check them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["valid_utf8"]
 
 
 def valid_utf8(strings: Any) -> NDArray[np.bool_]:
-    """Per row of a column of strings, whether it can be decoded. A null can."""
+    """Returns for each row of a column of strings whether it can be decoded. A null counts as valid."""
     try:
-        strings.validate(full=True)  # all at once, as nearly every column is valid
+        strings.validate(full=True)  # checks all at once, because nearly every column is valid
         return np.ones(len(strings), dtype=np.bool_)
     except pa.ArrowInvalid:
         return np.array([not text.is_valid or _decodes(text.as_buffer().to_pybytes()) for text in strings], np.bool_)

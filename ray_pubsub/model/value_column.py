@@ -1,4 +1,4 @@
-"""The values of one attribute, as Python has them, → lanes. Mostly a column has one type, and is then converted at once."""
+"""Converts the Python values of one attribute to lanes. Mostly a column has one type, and is then converted at once."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ NOTHING = type(None)
 
 
 def lanes_of_values(attribute: str, values: list[Any], rows: Rows, problems: Problems) -> list[Lane]:
-    """A lane per kind that occurs. None, NaN and dictionaries are absent: what is inside a dictionary has another name. A value of any
-    other type is a problem of its row; the first problem of a row counts."""
+    """Returns a lane for each kind that occurs. None, NaN and dictionaries are absent: attributes inside a dictionary have other names.
+    A value of any other type is a problem of its row; the first problem of a row counts."""
     if len(values) and type(values[0]) is str:
         try:
             return [_string_lane(attribute, values, rows)]
-        except (TypeError, UnicodeEncodeError):  # another type, or a lone surrogate
+        except (TypeError, UnicodeEncodeError):  # there is another type, or a lone surrogate
             pass
     types = set(map(type, values))
     if NOTHING in types:
@@ -61,7 +61,7 @@ SCALARS = {str, int, float, bool, NOTHING}
 
 
 def _list_lane(attribute: str, values: list[Any], rows: Rows) -> Lane | None:
-    """Lists of plain values, all elements at once; None if there is anything else in them."""
+    """Returns a lane of lists of plain values, converted all at once, or None if they contain anything else."""
     lengths = [len(value) for value in values]
     elements = list(chain.from_iterable(values))
     if max(lengths) > LIST_ELEMENTS or not set(map(type, elements)) <= SCALARS:
@@ -76,7 +76,7 @@ def _list_lane(attribute: str, values: list[Any], rows: Rows) -> Lane | None:
 
 
 def _mixed(attribute: str, values: list[Any], rows: Rows, problems: Problems) -> list[Lane]:
-    """Value by value."""
+    """Converts value by value."""
     found: dict[Kind, tuple[list[int], list[Any]]] = {}
     for place, raw in enumerate(values):
         try:
@@ -96,7 +96,7 @@ def _mixed(attribute: str, values: list[Any], rows: Rows, problems: Problems) ->
 
 
 def lanes_of_results(attribute: str, values: Sequence[Value | None], number: NDArray[np.int64]) -> list[Lane]:
-    """Lanes of a column whose row i has the value `values[number[i]]`: of few distinct values for many rows."""
+    """Returns the lanes of a column whose row i has the value `values[number[i]]`, for few distinct values and many rows."""
     lanes = []
     for kind in {value.kind for value in values if value is not None}:
         mine = [place for place, value in enumerate(values) if value is not None and value.kind is kind]
@@ -136,7 +136,7 @@ def _float_lane(attribute: str, values: NDArray[np.float64], rows: Rows) -> Lane
 
 
 def _split_mixed(numbers: Sequence[int | float]) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Ints keep all their 64 bits: only the floats go through float64."""
+    """Splits mixed numbers. Ints keep all their 64 bits, because only the floats go through float64."""
     is_float = np.array([isinstance(number, float) for number in numbers])
     whole = np.array([0 if isinstance(number, float) else number for number in numbers], dtype=np.int64)
     rest = np.zeros(len(numbers))

@@ -49,14 +49,14 @@ class ValueProblem(ValueError):  # noqa: N818 - not an error of the public tree;
 
 
 def read_value(raw: Any) -> Value | None:
-    """The value of a Python object, None if it means absent; raises ValueProblem for any other type."""
+    """Returns the value of a Python object, or None if it means absent. Raises ValueProblem for any other type."""
     reader = READERS.get(type(raw), _read_uncommon)
     value: Value | None = reader(raw)
     return value
 
 
 def microseconds(moment: datetime.datetime) -> int:
-    """Microseconds since the epoch; a naive time is UTC."""
+    """Returns the microseconds since the epoch. A naive time is UTC."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     difference = moment - EPOCH
@@ -64,7 +64,7 @@ def microseconds(moment: datetime.datetime) -> int:
 
 
 def show_microseconds(count: int) -> str:
-    """The timestamp as text, UTC; times beyond the calendar of Python's datetime are shown as numpy shows them."""
+    """Returns the timestamp as text, in UTC. Times outside the calendar of Python's datetime are shown as numpy shows them."""
     text = str(np.datetime64(count, "us")).replace("T", " ").removesuffix(".000000")
     if text[0] != "-":
         return text
@@ -97,8 +97,8 @@ def _read_decimal(raw: decimal.Decimal) -> Value | None:
         raise ValueProblem(f"the decimal {raw:.3e} does not fit 64 bits")
     if not raw.is_infinite() and raw == raw.to_integral_value():
         return _read_int(int(raw))
-    # A decimal stands for the number that the same digits denote in an expression; digits a double cannot hold are
-    # an error rather than a silent rounding.
+    # A decimal stands for the number that the same digits denote in an expression. Digits that a double cannot hold are an error and not
+    # silently rounded.
     number = float(raw)
     if not raw.is_infinite() and decimal.Decimal(repr(number)) != raw:
         raise ValueProblem(f"the decimal {raw} has more digits than a 64-bit float holds")
@@ -125,7 +125,7 @@ def _read_datetime64(raw: np.datetime64) -> Value | None:
 
 
 def _read_list(raw: Any, depth: int = 0) -> Value:
-    """A list, a tuple or an array of one dimension; its elements may be of different kinds."""
+    """Reads a list, a tuple or a one-dimensional array, whose elements may be of different kinds."""
     if len(raw) > LIST_ELEMENTS:
         raise ValueProblem(f"the list has {len(raw):,} elements; at most {LIST_ELEMENTS:,} can be used")
     if depth > EVENT_DEPTH:
@@ -134,7 +134,7 @@ def _read_list(raw: Any, depth: int = 0) -> Value:
 
 
 def _read_element(raw: Any, depth: int) -> Any:
-    """A Value, None for null, or a dictionary of Values."""
+    """Returns a Value, None for null, or a dictionary of Values."""
     if type(raw) in LISTS:
         return _read_list(raw, depth + 1)
     if type(raw) not in READERS and isinstance(raw, Mapping):
@@ -145,7 +145,7 @@ def _read_element(raw: Any, depth: int) -> Any:
 
 
 def _read_object(raw: Mapping[Any, Any], prefix: str, found: dict[str, Value], depth: int) -> None:
-    """The attributes of an element that is an object, nested ones joined with dots."""
+    """Reads the attributes of an element that is an object, nested ones joined with dots."""
     if depth > EVENT_DEPTH:
         raise ValueProblem(f"nested more than {EVENT_DEPTH} deep")
     for key, inner in raw.items():
@@ -188,7 +188,7 @@ READERS: dict[type, Any] = {
 
 
 def _read_uncommon(raw: Any) -> Value | None:
-    """Subclasses (str enums, pandas.Timestamp, NaT) and numpy scalars."""
+    """Reads subclasses (str enums, pandas.Timestamp, NaT) and numpy scalars."""
     if isinstance(raw, np.generic) and not isinstance(raw, np.datetime64 | np.timedelta64):
         plain = raw.item()
         if type(plain) in READERS:

@@ -1,1 +1,1 @@
-"""Arrow: columns of events, texts and decimals, and tables of any kind."""
+"""Reads Arrow data: columns of events, texts and decimals, and tables of any kind."""

@@ -1,7 +1,8 @@
-"""One column of an Arrow table → lanes.
+"""Converts a column of an Arrow table to lanes.
 
-A struct is flattened with dots, and so is a map (`attributes.color`): a map is how sparse events travel. Of a dictionary, of runs and of a
-map the values are read once and then spread over the rows that have them: Arrow's own functions for that know only some types of values.
+A struct is flattened with dots, and so is a map (`attributes.color`): sparse events travel as maps. The values of a dictionary, of run-end
+encoding and of a map are read once and then spread over their rows, because Arrow's own functions for that support only some types of
+values.
 """
 
 from __future__ import annotations
@@ -24,24 +25,24 @@ from ray_pubsub.settings import LIST_ELEMENTS
 __all__ = ["ColumnReader", "as_int64"]
 
 KNOWN_EXTENSIONS = {"arrow.bool8", "arrow.json"}
-"""Extension types whose storage means what they mean; a number of days, say, would not be a number."""
+"""Extension types whose storage has the same meaning. The storage of others does not: a number of days, for example, is not a number."""
 
 Rows = NDArray[np.int32] | None
-"""The row of each element, if not its position."""
+"""The row of each element, if it is not its position."""
 
 
 @dataclass(slots=True)
 class ColumnReader:
-    """Gathers the lanes of columns."""
+    """Collects the lanes of columns."""
 
     attributes: AttributeTree | None = None
-    """What is read; None for everything."""
+    """The attributes to read; None for all."""
     lanes: list[Lane] = field(default_factory=list)
     problems: dict[tuple[int, str], str] = field(default_factory=dict)
-    """Row and attribute → why the value cannot be used. The lanes may have something else there."""
+    """For a row and attribute, why the value cannot be used. The lanes may have a placeholder there."""
 
     def read(self, name: str, array: Any, rows: Rows = None) -> None:
-        """One column, or part of a nested one."""
+        """Reads one column, or part of a nested one."""
         if self.attributes is not None and not self.attributes.leads_to(name):
             return
         kind = array.type
@@ -125,7 +126,7 @@ class ColumnReader:
         self.lanes.append(Lane(name, Kind.NUMBER, rows, whole, rest))
 
     def _read_moments(self, name: str, array: Any, rows: Rows) -> None:
-        """Timestamps of every unit and dates → microseconds; nanoseconds are cut down to the microsecond."""
+        """Converts timestamps of every unit and dates to microseconds. Nanoseconds are truncated."""
         if pa.types.is_date(array.type):
             array = array.cast(pa.timestamp("ms"))
         counts = _numpy(array.cast(pa.int64()))
@@ -142,7 +143,7 @@ class ColumnReader:
     # ------------------------------------------------------------------------------------------------- columns of columns
 
     def _read_struct(self, name: str, array: Any, rows: Rows) -> None:
-        """The fields; where the struct is null, they are absent whatever they hold."""
+        """Reads the fields of structs. Where the struct is null they are absent, whatever they hold."""
         inner = ColumnReader(self.attributes)
         for number in range(array.type.num_fields):
             inner.read(f"{name}.{array.type.field(number).name}", array.field(number), rows)
@@ -158,7 +159,7 @@ class ColumnReader:
             self.problems.setdefault(problem, reason)
 
     def _read_list(self, name: str, array: Any, rows: Rows) -> None:
-        """Lists of values, or of structs, whose fields are the attributes of elements that are objects."""
+        """Reads lists of values, or of structs, whose fields become the attributes of elements that are objects."""
         array, rows = _present(array, rows)
         lengths = as_int64(array.value_lengths())
         self._reject_where(name, rows, lengths > LIST_ELEMENTS, f"a list of more than {LIST_ELEMENTS:,} elements")
@@ -174,9 +175,9 @@ class ColumnReader:
         self.lanes.append(Lane(name, Kind.LIST, rows, np.arange(len(array)), lists=lists))
 
     def read_elements(self, values: Any) -> None:
-        """The elements of lists, each as an event of its own."""
+        """Reads the elements of lists, each as an event of its own."""
         if pa.types.is_map(values.type):
-            self.read("", values)  # its keys are attributes behind a dot
+            self.read("", values)  # the keys become attributes after a dot
             self.lanes = [replace(lane, attribute=lane.attribute.removeprefix(".")) for lane in self.lanes]
         elif pa.types.is_struct(values.type):
             for number in range(values.type.num_fields):
@@ -199,7 +200,7 @@ class ColumnReader:
         self._read_through(name, array.dictionary, index, rows)
 
     def _read_through(self, name: str, values: Any, index: NDArray[np.int64], rows: Rows) -> None:
-        """Element i is values[index[i]]."""
+        """Reads a column whose element i is values[index[i]]."""
         inner = ColumnReader(self.attributes)
         inner.read(name, values)
         self.lanes += [_spread(lane, index, rows, len(values))[0] for lane in inner.lanes]
@@ -207,11 +208,11 @@ class ColumnReader:
             self._reject_where(attribute, rows, index == place, reason)
 
     def _read_map(self, name: str, array: Any, rows: Rows) -> None:
-        """Each distinct key is an attribute whose lane has the rows that carry it."""
+        """Reads maps. Each distinct key is an attribute whose lane has the rows that carry it."""
         offsets = _numpy(array.offsets)
         lengths = np.diff(offsets)
         element_rows = np.repeat(np.arange(len(array), dtype=np.int32) if rows is None else rows, lengths)
-        present = np.repeat(_numpy(array.is_valid()), lengths)  # a null may have elements, which nobody should see
+        present = np.repeat(_numpy(array.is_valid()), lengths)  # a null may have elements, which must be ignored
         first, last = int(offsets[0]), int(offsets[-1])
         number, keys = self._keys(name, array.keys[first:last], np.where(present, element_rows, -1))
         order = np.argsort(number, kind="stable")
@@ -238,7 +239,7 @@ class ColumnReader:
                 self.reject(element_rows[[element]], attribute, reason)
 
     def _keys(self, name: str, keys: Any, rows: NDArray[np.int32]) -> tuple[NDArray[np.int64], list[str]]:
-        """Per element the number of its key, and the keys. `rows`: of the elements, -1 if it does not matter."""
+        """Returns the number of each element's key, and the keys. `rows` are those of the elements, -1 for elements that do not matter."""
         if is_string(keys.type):
             keys = keys.cast(pa.large_string()).dictionary_encode()
         inner = ColumnReader()
@@ -259,7 +260,7 @@ class ColumnReader:
 
 
 def _spread(lane: Lane, index: NDArray[np.int64], rows: Rows, size: int) -> tuple[Lane, NDArray[np.int64] | None]:
-    """A lane of `size` elements for those that `index` says; and which of these have a value, unless all do."""
+    """Spreads a lane of `size` elements over those that `index` names. Also returns which of these have a value, unless all do."""
     cell, where = index, None
     if lane.rows is not None:
         place = np.full(size, -1, dtype=np.int64)
@@ -294,14 +295,14 @@ def _is_plain(kind: Any) -> bool:
 
 
 def _present(array: Any, rows: Rows) -> tuple[Any, Rows]:
-    """The elements that are not null, and their rows."""
+    """Returns the elements that are not null, and their rows."""
     if array.null_count == 0:
         return array, rows
     return array.drop_null(), _chosen(rows, np.flatnonzero(_numpy(array.is_valid())))
 
 
 def _not_zero(array: Any) -> Any:
-    import pyarrow.compute as pc  # takes a tenth of a second, and few columns need it
+    import pyarrow.compute as pc  # importing it takes a tenth of a second, and few columns need it
 
     return pc.not_equal(array, pa.scalar(0, array.type))
 

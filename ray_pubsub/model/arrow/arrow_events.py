@@ -1,4 +1,4 @@
-"""Events from Arrow tables and pandas, column by column: no Python object per cell.
+"""Reads events from Arrow tables and pandas, column by column, without a Python object per cell.
 
 A value that cannot be used makes its own row bad; the other rows are matched.
 """
@@ -26,8 +26,8 @@ __all__ = ["from_arrow"]
 def from_arrow(
     table: Any, event_id: str | None = None, attributes: AttributeTree | None = None, *, strict: bool = True
 ) -> EventBatch:
-    """The batch of a pyarrow Table or RecordBatch; `event_id` names the column that holds the ids. Of the columns only `attributes` are
-    read, or all. `strict` as for events.read_events."""
+    """Returns the batch of a pyarrow Table or RecordBatch. `event_id` names the column that holds the ids. Only the columns of
+    `attributes` are read, or all if it is None. `strict` has the meaning that it has in events.read_events."""
     scope = None if attributes is None else attributes.scope
     names: list[str] = table.schema.names
     if len(set(names)) < len(names):
@@ -56,7 +56,7 @@ def from_arrow(
 
 
 def _without_cells(lanes: list[Lane], size: int, problems: Iterable[tuple[int, str]]) -> list[Lane]:
-    """The lanes without what stands in them for values that cannot be used."""
+    """Returns the lanes without the placeholders of values that cannot be used."""
     bad: dict[str, list[int]] = {}
     for row, attribute in problems:
         bad.setdefault(attribute, []).append(row)
@@ -72,7 +72,7 @@ def _without_cells(lanes: list[Lane], size: int, problems: Iterable[tuple[int, s
 
 
 def _read_column(reader: ColumnReader, name: str, column: Any) -> None:
-    """A column of a RecordBatch is an array, one of a Table may have chunks."""
+    """Reads a column: an array in a RecordBatch, possibly several chunks in a Table."""
     if isinstance(column, pa.Array):
         return reader.read(name, column)
     if column.num_chunks == 1:
@@ -80,7 +80,7 @@ def _read_column(reader: ColumnReader, name: str, column: Any) -> None:
     try:
         combined = column.combine_chunks()
         return reader.read(name, combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks))
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # a type that cannot be joined, or more than fits one array
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # the type cannot be joined, or the values do not fit one array
         _read_chunks(reader, name, column)
 
 

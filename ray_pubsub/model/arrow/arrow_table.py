@@ -1,4 +1,4 @@
-"""Subscriptions handed over as a table: pyarrow or pandas, as one pyarrow Table."""
+"""Converts a table of subscriptions, from pyarrow or pandas, to one pyarrow Table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["as_arrow_table", "refuse_repeated"]
 
 
 def as_arrow_table(table: Any, what: str) -> Any:
-    """The table; a TableError says what is wrong with it."""
+    """Returns the table. Raises TableError, which says what is wrong with it."""
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     elif not isinstance(table, pa.Table):

@@ -1,4 +1,5 @@
-"""Arrow's strings, of every layout, as a TextColumn. Arrow checks neither that they are UTF-8 nor that offsets lie within the data."""
+"""Converts Arrow's strings, of every layout, to a TextColumn. Arrow checks neither that they are UTF-8 nor that offsets lie within the
+data."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ def is_string(kind: Any) -> bool:
 
 
 def arrow_texts(name: str, array: Any) -> tuple[TextColumn, NDArray[np.bool_] | None]:
-    """The strings of an array and, unless all are valid UTF-8, which of them are; the others are empty. What a null stands for is any
-    string. `name` is the column's, for errors."""
+    """Returns the strings of an array and, unless all are valid UTF-8, a mask of the valid ones; invalid ones become empty. The string
+    of a null is arbitrary. `name` is the column's, for errors."""
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
     _, offset_buffer, data_buffer = array.buffers()

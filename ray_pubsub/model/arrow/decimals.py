@@ -1,7 +1,7 @@
-"""Arrow decimals as numbers: the number that the same digits denote in an expression, or a reason why there is none.
+"""Converts Arrow decimals to numbers: the number that the same digits denote in an expression, or a reason why there is none.
 
 A decimal's unscaled integer is read from its buffer. Up to 15 digits and a scale of 22, dividing by a power of ten is exact rounding;
-trailing zeros (a decimal(38, 18) is full of them) are divided away first. The rest, rare, goes through Python's Decimal.
+trailing zeros (a decimal(38, 18) is full of them) are divided away first. The remaining, rare cases go through Python's Decimal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SURE_DIGITS, EXACT_POWERS = 15, 22
 
 
 def read_decimals(array: Any) -> tuple[NDArray[np.int64], NDArray[np.float64] | None, dict[int, str]]:
-    """(whole, rest) of an array without nulls, and the places that are not numbers we hold, with the reason."""
+    """Returns (whole, rest) of an array without nulls, and the positions of decimals that cannot be represented, with the reason."""
     unscaled, short = _unscaled(array)
     scale = np.full(len(array), array.type.scale, dtype=np.int64)
     for _ in range(max(0, array.type.scale)):
@@ -50,7 +50,7 @@ def read_decimals(array: Any) -> tuple[NDArray[np.int64], NDArray[np.float64] | 
 
 
 def _unscaled(array: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The unscaled integers, and which of them fit 64 bits."""
+    """Returns the unscaled integers, and a mask of those that fit 64 bits."""
     width = array.type.byte_width
     raw = np.frombuffer(array.buffers()[1], dtype=np.uint8)[array.offset * width : (array.offset + len(array)) * width]
     if width == 4:
