@@ -1,4 +1,4 @@
-"""The segments of a snapshot, as a single event meets them: the dense ones together, in one call."""
+"""The segments of a snapshot. For a single event, the dense ones are matched together in one call."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["Blocks"]
 
 
 class Blocks(tuple[Segment, ...]):
-    """Immutable."""
+    """The segments of a snapshot. Immutable."""
 
     def singles(self) -> VectorCacheStats | None:
-        """Of the cache for single events that the joint segments share; None if there was no single event yet."""
+        """Returns the statistics of the cache for single events that the joint segments share; None if there was no single event yet."""
         group = self.parts[0] if "parts" in self.__dict__ else None
         return None if group is None else group.cache.stats()
 

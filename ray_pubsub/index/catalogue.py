@@ -1,4 +1,4 @@
-"""Which subscriptions there are: id ↔ slot, each slot's source, and what it carries. A slot is given once and never again."""
+"""The catalogue of subscriptions: id ↔ slot, and each slot's source and metadata. A slot is given once and never again."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["Catalogue"]
 
 
 class Catalogue:
-    """Ids in the order they were added. Slots only grow, so a reader may resolve slots while a writer goes on."""
+    """The ids in the order in which they were added. Slots only grow, so a reader may resolve slots while a writer goes on."""
 
     def __init__(self) -> None:
         self._slots = SlotMap()
         self._column = IdColumn()
         self._sources: list[Source | None] = []
         self._metadata: dict[int, Metadata] = {}
-        """By slot, of those that carry something."""
+        """The metadata by slot, of the subscriptions that have any."""
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -49,7 +49,8 @@ class Catalogue:
         return source
 
     def listed(self) -> tuple[NDArray[np.int64], NDArray[Any], list[Any]]:
-        """Slots, ids and sources of all, in the order they were added; changes later on do not show in them."""
+        """Returns slots, ids and sources of all subscriptions, in the order in which they were added. Later changes do not affect the
+        result."""
         slots = self._slots.slots()
         sources = self._sources
         all_there = len(slots) == len(sources)
@@ -57,7 +58,7 @@ class Catalogue:
         return slots, ids, sources.copy() if all_there else [sources[slot] for slot in slots.tolist()]
 
     def skip_slot(self) -> None:
-        """The next slot is nobody's."""
+        """Leaves the next slot unused."""
         self._column.skip()
         self._sources.append(None)
 
@@ -73,7 +74,7 @@ class Catalogue:
         return len(self._column)
 
     def add(self, identity: str | int, source: Source) -> tuple[int, int]:
-        """Its slot, and the slot that a subscription of the same id had, or -1."""
+        """Adds a subscription. Returns its slot, and the slot that a subscription of the same id had, or -1."""
         slot = len(self._column)
         self._column.append((identity,))
         self._sources.append(source)
@@ -85,7 +86,8 @@ class Catalogue:
     def add_many(
         self, ids: Sequence[str | int] | NDArray[Any], sources: Sequence[Source]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Slots freed by replacement and slots given; of equal ids in one call the last one wins."""
+        """Adds many subscriptions. Returns the slots freed by replacement and the slots given; of equal ids in one call the last one
+        wins."""
         first = self.next_slot
         self._column.append(ids)
         self._sources.extend(sources)
@@ -99,7 +101,7 @@ class Catalogue:
         return lost[lost < first], added
 
     def set_source(self, slots: NDArray[np.int64], source: Source) -> None:
-        """Another source for slots that have one: where a subscription can be read from has changed."""
+        """Sets another source for slots, when the place has changed from which subscriptions can be read."""
         if len(slots) and slots[-1] - slots[0] == len(slots) - 1:
             self._sources[int(slots[0]) : int(slots[-1]) + 1] = [source] * len(slots)
             return
@@ -107,47 +109,48 @@ class Catalogue:
             self._sources[slot] = source
 
     def remove(self, identity: str | int) -> int:
-        """The slot that is free now, or -1."""
+        """Removes a subscription. Returns the slot that is free now, or -1."""
         slot = self._slots.pop(identity)
         if slot >= 0:
             self._forget(slot)
         return slot
 
     def remove_many(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
-        """The slots that are free now: of those ids that were there."""
+        """Removes many subscriptions. Returns the freed slots of those ids that existed."""
         slots = self._slots.pop_many(ids)
         for slot in slots.tolist():
             self._forget(slot)
         return slots
 
     def describe(self, slot: int, metadata: Metadata | None) -> None:
-        """What a subscription carries from now on."""
+        """Sets the metadata of a subscription."""
         if metadata is not None:
             self._metadata[slot] = metadata
 
     def describe_run(self, first: int, added: NDArray[np.int64], metadata: Sequence[Metadata | None] | None) -> None:
-        """The same for the slots that `add_many` gave; entry i is that of the slot first + i."""
+        """Does the same for the slots that `add_many` gave; entry i is that of the slot first + i."""
         if metadata is not None:
             for slot in added.tolist():
                 self.describe(slot, metadata[slot - first])
 
     def describe_by_id(self, carried: Iterable[tuple[str | int, Metadata]]) -> None:
-        """The same for subscriptions that are there, by their ids."""
+        """Does the same for existing subscriptions, by their ids."""
         for identity, metadata in carried:
             self.describe(self._slots.get(identity), metadata)
 
     def metadata(self, identity: str | int) -> Metadata | None:
-        """What a subscription carries; None if nothing, or if there is no such subscription."""
+        """Returns the metadata of a subscription; None if it has none or does not exist."""
         return self._metadata.get(self._slots.get(identity))
 
     def tagged(self, tag: str) -> list[str | int]:
-        """The ids of the subscriptions that have a tag, in the order they were added. Looks at every one that carries something."""
+        """Returns the ids of the subscriptions that have a tag, in the order in which they were added. Looks at every subscription with
+        metadata."""
         slots = sorted(slot for slot, metadata in self._metadata.items() if tag in metadata.tags)
         found: list[str | int] = self._column.take(np.array(slots, np.int64)).tolist()
         return found
 
     def described(self, slots: NDArray[np.int64]) -> list[tuple[int, Metadata]]:
-        """Places among these slots that carry something, with what they carry."""
+        """Returns the places among these slots that have metadata, with the metadata."""
         if not self._metadata:
             return []
         pairs = ((place, self._metadata.get(slot)) for place, slot in enumerate(slots.tolist()))
@@ -159,8 +162,8 @@ class Catalogue:
             self._metadata.pop(slot, None)
 
     def compacted(self, moved: Callable[[Source, int], Source]) -> tuple[Catalogue, NDArray[np.int64]]:
-        """The same subscriptions in slots without gaps, and the slots they had, ascending. `moved`: a source to be asked with the
-        new slot instead of the old."""
+        """Returns the same subscriptions in slots without gaps, and the slots they had, in ascending order. `moved` returns a source
+        that is asked with the new slot in place of the old."""
         slots = self._slots.slots()
         fresh = Catalogue()
         fresh.add_many(self._column.take(slots), [moved(self.source(slot), slot) for slot in slots.tolist()])
@@ -168,5 +171,5 @@ class Catalogue:
         return fresh, slots
 
     def ids(self, slots: NDArray[np.int64]) -> NDArray[Any]:
-        """The ids of slots, as a column."""
+        """Returns the ids of slots, as a column."""
         return self._column.take(slots)

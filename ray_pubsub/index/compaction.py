@@ -1,4 +1,4 @@
-"""Renumbering slots without gaps, and where a subscription is read from afterwards."""
+"""Renumbers slots without gaps, and adjusts the sources of the subscriptions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["compacted"]
 
 
 def compacted(catalogue: Catalogue, engine: Engine) -> tuple[Catalogue, Engine]:
-    """The same subscriptions in slots without gaps. Those who read the old ones may go on."""
+    """Returns the same subscriptions in slots without gaps. Readers of the old catalogue and engine may go on."""
     stores: dict[int, Source] = {}
     fresh, slots = catalogue.compacted(lambda source, slot: _moved_source(source, slot, stores))
     compact = engine.compacted(slots, fresh.source)
@@ -26,7 +26,7 @@ def compacted(catalogue: Catalogue, engine: Engine) -> tuple[Catalogue, Engine]:
 
 
 def _moved_source(source: Source, slot: int, known: dict[int, Source]) -> Source:
-    """A source that answers for a new slot what `source` answers for `slot`."""
+    """Returns a source that answers for a new slot what `source` answers for `slot`."""
     if isinstance(source, IndexedTable):
         return known.setdefault(id(source), IndexedTable(source.store))
     if isinstance(source, SavedTexts):
@@ -36,7 +36,7 @@ def _moved_source(source: Source, slot: int, known: dict[int, Source]) -> Source
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A subscription of a table that knew it by another slot."""
+    """The source of a subscription whose table knows it by another slot."""
 
     source: Source
     slot: int

@@ -1,4 +1,4 @@
-"""How many of a block's clauses are of removed subscriptions."""
+"""Counts the clauses of a block that belong to removed subscriptions."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from ray_pubsub.kernels.index.hits import REMOVED
 __all__ = ["DeadClauses"]
 
 STALE_PART = 16
-"""A block is counted again once one subscription was removed for every this many of its clauses: counting a million clauses takes
-as long as building a block of two thousand, and was done for each of those."""
+"""A block is counted again when one subscription was removed for every this many of its clauses: counting a million clauses takes as
+long as building a block of two thousand, and used to be done for each such block."""
 
 
 class DeadClauses:
-    """Of the blocks of one live index. Counts are remembered; they may be late, but never too high: what is dead stays dead."""
+    """The dead clauses of the blocks of one live index. Counts are remembered; they may lag behind, but are never too high, because what
+    is dead stays dead."""
 
     def __init__(self) -> None:
         self._counted: WeakKeyDictionary[Segment, tuple[int, int]] = WeakKeyDictionary()
-        """Of a block: its dead clauses, and how many subscriptions had been removed by then. A block that was merged is not kept alive."""
+        """For each block its number of dead clauses, and how many subscriptions had been removed by then. The keys are weak, so that a
+        merged block is not kept alive."""
 
     def of(self, snapshot: Snapshot, removed: int) -> list[int]:
-        """Per block of the snapshot. `removed`: how many subscriptions were, ever."""
+        """Returns the number of dead clauses of each block of the snapshot. `removed` is the number of subscriptions that were ever
+        removed."""
         counts = []
         for block in snapshot.blocks:
             dead, by_then = self._counted.get(block, (-1, 0))
@@ -36,5 +39,5 @@ class DeadClauses:
         return counts
 
     def known_in(self, snapshot: Snapshot) -> bool:
-        """Whether a clause of the snapshot is known to be dead, without looking."""
+        """Returns whether a clause of the snapshot is known to be dead, without counting."""
         return any(self._counted.get(block, (0, 0))[0] > 0 for block in snapshot.blocks)

@@ -17,7 +17,7 @@ __all__ = ["ElementConditions"]
 
 
 class _Engine(Protocol):
-    """What is needed of a segmented index."""
+    """The methods of a segmented index that are needed here."""
 
     def add(self, slot: int, source: Source, replaced: int) -> None: ...
 
@@ -25,7 +25,7 @@ class _Engine(Protocol):
 
 
 class _Given:
-    """A condition as an index takes it."""
+    """A condition in the form in which an index takes it."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -38,7 +38,7 @@ class _Given:
 
 
 class ElementConditions:
-    """Conditions by the flags that they raise. Only grows."""
+    """Conditions, with the flags that they raise. Only grows."""
 
     def __init__(self, engine: _Engine) -> None:
         self._engine = engine
@@ -49,7 +49,7 @@ class ElementConditions:
         self._engine.add(len(self._numbers) - 1, _Given(condition), -1)
 
     def match(self, elements: EventBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Elements and the flags that they raise, pair by pair. A null is no element that anything could be true of."""
+        """Returns elements and the flags that they raise, pair by pair. A null element never satisfies a condition."""
         present = np.zeros(elements.size, bool)
         for lane in elements.lanes:
             present[slice(None) if lane.rows is None else lane.rows] = True

@@ -1,4 +1,4 @@
-"""Why a subscription did or did not match an event: the expression's tree with the truth of every part."""
+"""Explains why a subscription did or did not match an event: the expression's tree with the truth of every part."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["Explanation", "explain_event", "explain_tree", "on_one_line"]
 
 MARKS = {True: "✓", False: "✗", None: "?"}
 LONGEST_VALUE = 80
-"""Characters of an event's value that are shown."""
+"""The most characters of an event's value that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One part of an expression: how it is written, whether it is true, false or unknown (None), and why; print it to read it."""
+    """One part of an expression: how it is written, whether it is true, false or unknown (None), and why. Print it to read it."""
 
     expression: str
     truth: bool | None
@@ -32,7 +32,7 @@ class Explanation:
     parts: tuple[Explanation, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether it matched."""
+        """Whether the expression matched."""
         return self.truth is True
 
     @property
@@ -40,7 +40,7 @@ class Explanation:
         return self.truth is True
 
     def predicates(self) -> Iterator[Explanation]:
-        """The predicates, in the order of the text."""
+        """Yields the predicates, in the order of the text."""
         if not self.parts:
             yield self
         for part in self.parts:
@@ -57,14 +57,14 @@ class Explanation:
 
 
 def explain_event(tree: Tree, event: Mapping[str, Any]) -> Explanation:
-    """The explanation of an expression on an event as it was given. Raises EventError."""
+    """Explains an expression on an event as it was given. Raises EventError."""
     values = flatten(event, AttributeTree(attributes_of(tree)), [])
     values[NOW] = Value(Kind.TIMESTAMP, time.time_ns() // 1000)
     return explain_tree(tree, values)
 
 
 def explain_tree(tree: Tree, event: Event) -> Explanation:
-    """The explanation of an expression on an event."""
+    """Explains an expression on an event."""
     answer = truth(tree, event)
     match tree:
         case And(children):
@@ -91,7 +91,7 @@ def explain_tree(tree: Tree, event: Event) -> Explanation:
 
 
 def _reason_of_function(leaf: Holds, event: Event) -> str:
-    """What the attributes are that a function looks at."""
+    """Returns the values of the attributes that a function looks at."""
     values = [(write_subject(name), value_of(name, event)) for name in leaf.attributes]
     return ", ".join(
         f"{name} is {'absent' if value is None else on_one_line(show_value(value))}" for name, value in values

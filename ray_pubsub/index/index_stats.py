@@ -1,4 +1,4 @@
-"""An index in numbers: what it holds, in which blocks, and how often its caches were of use."""
+"""The statistics of an index: what it holds, in which blocks, and how effective its caches were."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ __all__ = ["BlockStats", "CacheStats", "IndexStats", "VectorCacheStats", "index_
 
 @dataclass(frozen=True, slots=True)
 class IndexStats:
-    """Plain data that pickles; `to_dict` is ready to be written as JSON. Print it to read it."""
+    """The statistics of an index: plain data that can be pickled; `to_dict` is ready to be written as JSON. Print it to read it."""
 
     engine: str
     subscriptions: int
     clauses: int
-    """All there are, in blocks and in the tail; those of removed subscriptions are among them until their block is merged."""
+    """The number of clauses in blocks and in the tail. Those of removed subscriptions count until their block is merged."""
     blocks: tuple[BlockStats, ...]
     tail: int
-    """Clauses that were added last and are not in a block yet."""
+    """The number of clauses that were added last and are not in a block yet."""
     removed: int
-    """Subscriptions that were removed, and that the index still knows of."""
+    """The number of removed subscriptions that the index still keeps track of."""
     bytes: int
-    """As `MatchIndex.nbytes`: roughly."""
+    """The approximate size, as in `MatchIndex.nbytes`."""
     cache: CacheStats | None
-    """Of cached bit sets; None if no block has any."""
+    """The statistics of cached bit sets; None if no block has any."""
     repivoted: int = 0
-    """How often a block was rebuilt, since the index was made or loaded, because events had come to carry other attributes."""
+    """The number of times that a block was rebuilt, since the index was made or loaded, because events now carry other attributes."""
     vectors: VectorCacheStats | None = None
-    """Of caches from the codes of events to their matches; None if no block has one."""
+    """The statistics of caches from the codes of events to their matches; None if no block has one."""
 
     def blocks_by_engine(self) -> dict[str, int]:
-        """How many blocks each engine has."""
+        """Returns the number of blocks of each engine."""
         return dict(Counter(block.engine for block in self.blocks))
 
     def clauses_by_engine(self) -> dict[str, int]:
-        """How many clauses are in the blocks of each engine."""
+        """Returns the number of clauses in the blocks of each engine."""
         found: Counter[str] = Counter()
         for block in self.blocks:
             found[block.engine] += block.clauses + block.shared
         return dict(found)
 
     def to_dict(self) -> dict[str, Any]:
-        """As dictionaries, lists, strings and numbers."""
+        """Returns the statistics as dictionaries, lists, strings and numbers."""
         return {**asdict(self), "blocks": [asdict(block) for block in self.blocks]}
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ def _size(count: int) -> str:
 
 
 def index_stats(name: str, subscriptions: int, engine: Engine, more_bytes: int) -> IndexStats:
-    """`more_bytes`: what is held beside the engine."""
+    """Collects the statistics of an index. `more_bytes` is the size of what is held beside the engine."""
     blocks, tail, removed, repivoted, singles = engine.stats()
     clauses = sum(block.clauses + block.shared for block in blocks) + tail
     caches = [block.cache for block in blocks if block.cache is not None]

@@ -1,4 +1,4 @@
-"""An engine by its name and options."""
+"""Makes an engine from its name and options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MERGES = ("inline", "background")
 def make_engine(
     name: str, limits: Limits, merges: str, options: Mapping[str, Any], frequencies: Mapping[str, float] | None = None
 ) -> Engine:
-    """Raises a SettingError that says what is wrong with the name, the options or `merges`."""
+    """Makes an engine. Raises a SettingError that says what is wrong with the name, the options or `merges`."""
     check_engine(name, options)
     if merges not in MERGES:
         raise SettingError("merges", f"must be one of {', '.join(map(repr, MERGES))}, not {merges!r}")

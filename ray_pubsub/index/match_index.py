@@ -1,4 +1,4 @@
-"""MatchIndex: subscriptions by id, and the events that match them. What a single process needs."""
+"""MatchIndex: subscriptions by id, and the events that match them, for a single process."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ SLOTS_UNTIL_COMPACTION, SLOTS_WHEN_EMPTY = 16_384, 1024
 
 
 class Books(NamedTuple):
-    """The ids and the engine, which agree on slots. Replaced together when slots are renumbered."""
+    """The catalogue and the engine, which agree on slots. They are replaced together when slots are renumbered."""
 
     catalogue: Catalogue
     engine: Engine
@@ -92,13 +92,14 @@ class MatchIndex:
         options: Mapping[str, int | bool] | None = None,
         frequencies: Mapping[str, float] | None = None,
     ) -> None:
-        """`engine`: "auto", which chooses by a cost model, "dexin", "gem", "rein", "opindex" or "scan".
-        `limits`: how large one subscription may be. `merges="background"`: blocks are built in a thread, so that no change waits for it.
-        `ignore_case`: texts are compared in lower case, on both sides, as `ilike` does; see docs/language.md. Saved with the index.
-        `frequencies`: attribute → the share of events that will carry it, if that is known; pivots are chosen by it until events say more.
-        The others are options of engines: `cache` (ω, cached bit sets per attribute) and `paper_costs` (plan by the papers' own costs, to
-        compare figures; slower) of dexin and gem, `tau` and `uniform_rates` (a closed form instead of counters) of gem, `exclusive_only`
-        and `inclusive_only` of dexin, `segments` and `bits` of opindex, `buckets` of rein. `options`: the same by name."""
+        """`engine` is "auto", which chooses by a cost model, "dexin", "gem", "rein", "opindex" or "scan". `limits` bounds the size of
+        one subscription. With `merges="background"` blocks are built in a thread, so that no change waits for it. With `ignore_case`
+        texts are compared in lower case, on both sides, as `ilike` does (see docs/language.md); it is saved with the index.
+        `frequencies` has the share of events that will carry each attribute, if that is known; pivots are chosen by it until events
+        say more. The others are options of engines: `cache` (ω, cached bit sets per attribute) and `paper_costs` (plan by the papers'
+        own costs, to compare figures; slower) of dexin and gem, `tau` and `uniform_rates` (a closed form in place of counters) of
+        gem, `exclusive_only` and `inclusive_only` of dexin, `segments` and `bits` of opindex, `buckets` of rein. `options` has the
+        same options by name."""
         named = {
             "cache": cache, "tau": tau, "exclusive_only": exclusive_only, "inclusive_only": inclusive_only,
             "paper_costs": paper_costs, "uniform_rates": uniform_rates, "segments": segments, "bits": bits, "buckets": buckets,
@@ -110,7 +111,7 @@ class MatchIndex:
         self.options = {**(options or {}), **{name: value for name, value in named.items() if value is not None}}
         self.ignore_case = check_flag("ignore_case", ignore_case)
         self._shapes = ShapeCache(self.limits, cutter=IntegerCutter(), ignore_case=ignore_case)
-        self._by_kernels = engine != "scan" and not ignore_case  # kernels read texts as they are written
+        self._by_kernels = engine != "scan" and not ignore_case  # the kernels do not lower texts
         self._books = Books(Catalogue(), make_engine(engine, self.limits, merges, self.options, frequencies))
         self._writing = threading.RLock()
 
@@ -121,7 +122,7 @@ class MatchIndex:
         return id in self._books.catalogue
 
     def __iter__(self) -> Iterator[str | int]:
-        """The ids, in the order they were added."""
+        """Iterates over the ids, in the order in which they were added."""
         with self._writing:
             return iter(self._books.catalogue)
 
@@ -130,13 +131,13 @@ class MatchIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes the index holds, ids and all; roughly, as Python's own objects are estimated."""
+        """The bytes that the index holds, including ids; approximate, because Python's own objects are estimated."""
         return self._books.catalogue.nbytes + self._books.engine.nbytes
 
     def add(self, id: str | int, expression: str, *, data: Any = None, tags: Iterable[str] = ()) -> None:
-        """Adds a subscription; one with the same id is replaced. Raises an ExpressionError that says what is wrong. `data`: a small JSON
-        value (at most 4,096 bytes) that comes back with matches on request; `tags`: names by which subscriptions are selected. Raises
-        MetadataError."""
+        """Adds a subscription, or replaces the one with the same id. Raises ExpressionError if the expression is not valid. `data` is a
+        small JSON value (at most 4,096 bytes) that is returned with matches on request; `tags` are names by which subscriptions can
+        be selected. Raises MetadataError if one of them is not valid."""
         check_id(id)
         metadata = metadata_of(data, tags)
         if self._by_kernels and is_long(expression):
@@ -161,11 +162,11 @@ class MatchIndex:
         atomic: bool = False,
         removing: Iterable[str | int] = (),
     ) -> AddReport:
-        """Adds many at once: `ids` with `expressions`; or instead of the ids a pyarrow Table, RecordBatch or pandas DataFrame with the
-        columns id and expression, and maybe data (JSON) and tags. The bad ones are in the report and the good ones are added; with
-        `atomic=True` a single bad one raises RejectedSubscriptionsError, which lists all of them, and nothing is added. `data`, `tags`: as
-        for `add`; a dict, or a list of texts, for all of them, or a list with one for each. `removing`: ids that are removed in the same
-        step; no match sees both, or neither."""
+        """Adds many subscriptions at once, either `ids` with `expressions`, or a pyarrow Table, RecordBatch or pandas DataFrame in place
+        of the ids, with the columns id and expression, and optionally data (JSON) and tags. Bad ones are listed in the report and
+        good ones are added; with `atomic=True` a single bad one raises RejectedSubscriptionsError, which lists all of them, and
+        nothing is added. `data` and `tags` are as in `add`: a dict, or a list of texts, for all of them, or a list with one for each.
+        `removing` has ids that are removed in the same step; no match sees both, or neither."""
         given = read_texts(ids, expressions, data, tags, self._shapes, self.limits, compiled=self._by_kernels)
         if atomic and given.rejections:
             raise RejectedSubscriptionsError(given.rejections)
@@ -173,7 +174,7 @@ class MatchIndex:
         return AddReport(len(set(given.ids)), given.rejections)
 
     def add_table(self, table: Any, *, atomic: bool = False) -> AddReport:
-        """`add_many` from a pyarrow Table, RecordBatch or pandas DataFrame with the columns id and expression."""
+        """Does the same as `add_many`, from a pyarrow Table, RecordBatch or pandas DataFrame with the columns id and expression."""
         if not is_table(table):
             raise TableError(
                 None, f"must be a pyarrow Table, RecordBatch or pandas DataFrame, not {type(table).__name__}"
@@ -189,9 +190,9 @@ class MatchIndex:
         atomic: bool = False,
         removing: Iterable[str | int] = (),
     ) -> AddReport:
-        """Adds subscriptions given as intervals: a row each, with the columns id, attribute, low, high and optionally
-        low_closed, high_closed (closed unless said otherwise; a null bound is none). Rows of one id and attribute are
-        alternatives; different attributes must all hold. `removing` as for `add_many`, `data` and `tags` too: for all, or one for each
+        """Adds subscriptions given as intervals: a row for each, with the columns id, attribute, low, high and optionally low_closed,
+        high_closed (closed unless given; a null bound means no bound). Rows of one id and attribute are alternatives; different
+        attributes must all hold. `removing`, `data` and `tags` are as in `add_many`; data and tags are given for all, or one for each
         id in the order of their first rows; if one of those is bad, nothing is added."""
         predicates = PredicateTable(table)
         carried = described(predicates.ids, None, data, tags)
@@ -212,7 +213,7 @@ class MatchIndex:
         return AddReport(len(predicates.ids), predicates.rejections)
 
     def remove(self, id: str | int) -> bool:
-        """Removes a subscription; False if there was none."""
+        """Removes a subscription. Returns False if it did not exist."""
         check_id(id)
         with self._writing:
             catalogue, engine = self._books
@@ -224,7 +225,7 @@ class MatchIndex:
         return True
 
     def remove_many(self, ids: Iterable[str | int] | None = None, *, tag: str | None = None) -> int:
-        """Removes subscriptions at once, these or those that have a tag; the number that were there."""
+        """Removes subscriptions at once: those with these ids, or all that have a tag. Returns the number that existed."""
         if (ids is None) == (tag is None):
             raise SettingError("ids", "must be given, or a tag instead")
         listed = [] if ids is None else as_list("ids", ids)
@@ -238,30 +239,31 @@ class MatchIndex:
         return len(slots)
 
     def wait_for_merges(self) -> None:
-        """Returns when the background has built and merged all there is to merge now; at once if merges are inline."""
+        """Returns when the background thread has built and merged everything there is to merge now; at once if merges are inline."""
         self._books.engine.wait_for_merges()
 
     def expression(self, id: str | int) -> str:
-        """The text of a subscription, as it was given; for one from `add_predicates`, as it would be written."""
+        """Returns the text of a subscription as it was given; for one from `add_predicates`, as it would be written."""
         slot, source = self._find(id)
         return source.text_at(slot)
 
     def data(self, id: str | int) -> Any:
-        """The data of a subscription, a new object each time; None if it has none. Raises UnknownSubscriptionError."""
+        """Returns the data of a subscription, a new object each time, or None if it has none. Raises UnknownSubscriptionError."""
         return data_of(self._metadata(id))
 
     def tags(self, id: str | int) -> tuple[str, ...]:
-        """The tags of a subscription, ascending. Raises UnknownSubscriptionError."""
+        """Returns the tags of a subscription, in ascending order. Raises UnknownSubscriptionError."""
         return tags_of(self._metadata(id))
 
     def subscriptions(self, *, tag: str) -> list[str | int]:
-        """The ids of the subscriptions that have a tag, in the order they were added; `list(index)` has all."""
+        """Returns the ids of the subscriptions that have a tag, in the order in which they were added; `list(index)` has all ids."""
         with self._writing:
             return self._books.catalogue.tagged(check_tag(tag))
 
     def match(self, event: Mapping[str, Any], *, strict: bool = False) -> list[str | int]:
-        """The ids of the subscriptions that match one event, in the order they were added. Raises EventError. An attribute that no
-        subscription tests is not looked at, and one whose value cannot be used is absent; `strict=True` checks all of them and raises."""
+        """Returns the ids of the subscriptions that match one event, in the order in which they were added. Raises EventError. An
+        attribute that no subscription tests is not looked at, and one whose value cannot be used is absent; `strict=True` checks all
+        attributes and raises."""
         catalogue, engine = self._books
         view = engine.view()
         hits = view.match(read_single(event, None if strict else view.attributes, strict=strict))
@@ -269,12 +271,12 @@ class MatchIndex:
         return found
 
     def match_many(self, events: Any, *, event_id: str | None = None, strict: bool = False) -> MatchBatch:
-        """The matches of a batch: a list of dicts, a pyarrow Table or RecordBatch, or a pandas DataFrame.
+        """Returns the matches of a batch: a list of dicts, a pyarrow Table or RecordBatch, or a pandas DataFrame.
 
-        A bad event has no matches and is reported in `.errors`, with its position; the others are matched. `event_id` names
-        the attribute that holds the events' ids; without it, they are numbered. An attribute that no subscription tests is not looked
-        at. One whose value cannot be used (bytes, an object, an integer beyond 64 bits) is absent, with a warning in `.warnings`;
-        `strict=True` checks all attributes, and makes such an event a bad one.
+        A bad event has no matches and is reported in `.errors`, with its position; the others are matched. `event_id` names the attribute
+        that holds the events' ids; without it, they are numbered. An attribute that no subscription tests is not looked at. One whose value
+        cannot be used (bytes, an object, an integer beyond 64 bits) is absent, with a warning in `.warnings`; `strict=True` checks all
+        attributes, and makes such an event a bad one.
         """
         catalogue, engine = self._books
         view = engine.view()
@@ -300,8 +302,8 @@ class MatchIndex:
         return matched(catalogue, view, batch, self._lookup)
 
     def match_distinct(self, events: Any) -> DistinctMatches:
-        """The same matches, with the ids of those that occur apart, each once if matches are many: for those who pass them on, or look
-        something up for each."""
+        """Returns the same matches, with the matched ids in a separate column, each once if matches are many: for callers that pass them
+        on, or look something up for each."""
         catalogue, engine = self._books
         view = engine.view()
         return distinct_matches(catalogue, view, read_for(view, events, None))
@@ -313,9 +315,9 @@ class MatchIndex:
     def explain(self, event: Mapping[str, Any], id: str | int) -> Explanation: ...
 
     def explain(self, event: Mapping[str, Any], id: str | int | None = None) -> IndexPlan | Explanation:
-        """With an id: why this subscription did or did not match the event, predicate by predicate. Without: how the event is
-        matched, the parts of the index visited and skipped, every step's method, what it was expected to leave and what it
-        left. Print it to read it. Raises EventError."""
+        """With an id, explains why this subscription did or did not match the event, predicate by predicate. Without one, explains how
+        the event is matched: the parts of the index visited and skipped, and for every step its method, the expected and the actual
+        number of survivors. Print the result to read it. Raises EventError."""
         if id is None:
             engine = self._books.engine
             return engine.explain(read_single(event, engine.view().attributes, strict=False))
@@ -323,12 +325,12 @@ class MatchIndex:
         return explain_event(source.tree_at(slot), event)
 
     def stats(self) -> IndexStats:
-        """What the index holds, in which blocks, and how often its caches were of use. Print it to read it."""
+        """Returns what the index holds, in which blocks, and how effective its caches were. Print it to read it."""
         catalogue, engine = self._books
         return index_stats(self.engine, len(catalogue), engine, catalogue.nbytes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the index to a file, all or nothing: a crash leaves the old file or the new one."""
+        """Writes the index to a file atomically: a crash leaves the old file or the new one."""
         from ray_pubsub.index.storage.index_file import save
 
         save(path, self._content())
@@ -341,8 +343,8 @@ class MatchIndex:
         engine: str | None = None,
         merges: Merges = "inline",
     ) -> MatchIndex:
-        """The index of a file that `save` wrote; `engine` overrides the one it was saved with: then the index is built again. Raises
-        IndexFileError."""
+        """Loads an index from a file that `save` wrote. `engine` overrides the engine that it was saved with; the index is then built
+        again. Raises IndexFileError."""
         from ray_pubsub.index.storage.index_file import load
 
         return cls._of(load(path, engine), engine, merges)
@@ -365,8 +367,8 @@ class MatchIndex:
         return index
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickles as the bytes of its file, so that an index can be sent to another process; from protocol 5 on beside the stream, if
-        there is a place for that."""
+        """Pickles the index as the bytes of its file, so that it can be sent to another process; from protocol 5 on out of band, if the
+        pickler supports it."""
         from ray_pubsub.index.storage.index_file import dump
 
         content = dump(self._content())
@@ -414,15 +416,15 @@ class MatchIndex:
             removed = np.concatenate([gone, removed]) if len(gone) else removed
             if isinstance(sources, TextBatch):
                 sources.number(first_slot, added)
-            elif len(added) < len(ids):  # some ids came twice: the last one counts
+            elif len(added) < len(ids):  # some ids occur twice: the last one counts
                 sources = [catalogue.source(slot) for slot in added.tolist()]
             engine.change(removed, added, sources)
             catalogue.describe_run(first_slot, added, metadata)
             self._compact()
 
     def _compact(self) -> None:
-        """When most slots ever given are free again, the rest get new ones, and all memory that the others held is given back. Readers
-        go on with the books they opened."""
+        """Renumbers the slots when most of those ever given are free again, which frees the memory that the others held. Readers go on
+        with the books they opened."""
         catalogue, engine = self._books
         enough = SLOTS_UNTIL_COMPACTION + 4 * len(catalogue) if len(catalogue) else SLOTS_WHEN_EMPTY
         if catalogue.next_slot < enough:
@@ -431,7 +433,7 @@ class MatchIndex:
 
 
 def _taken_out(catalogue: Catalogue, ids: Iterable[str | int]) -> NDArray[np.int64]:
-    """The slots of those of these ids that were there."""
+    """Removes these ids. Returns the slots of those that existed."""
     ids = as_list("removing", ids)
     check_ids(ids)
     return catalogue.remove_many(ids)

@@ -1,5 +1,5 @@
-"""What the slots that an engine found become: a MatchBatch; or, for passing on, the matches with each matched subscription named once: two
-or four bytes a match, and whatever is known of a subscription looked up and sent once, however many events of the batch match it."""
+"""Converts the slots that an engine found to a MatchBatch; or, for passing on, to matches in which each matched subscription is named
+once. That takes two or four bytes a match, and a subscription is looked up and sent once, however many events of the batch match it."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from ray_pubsub.model.metadata import Lookup
 __all__ = ["DistinctMatches", "distinct_matches", "distinct_slots", "matched", "read_for"]
 
 MANY = 8
-"""Matches are many if there is one for every this many slots: then marking slots takes less than naming every match."""
+"""Matches are many if there is one for every this many slots: marking slots is then cheaper than naming every match."""
 
 
 class DistinctMatches(NamedTuple):
-    """Event number i matches `ids[places[offsets[i]:offsets[i + 1]]]`. Where matches are few, an id may stand there several times."""
+    """Event number i matches `ids[places[offsets[i]:offsets[i + 1]]]`. If matches are few, an id may occur several times."""
 
     offsets: NDArray[np.int64]
     places: NDArray[Any]
-    """Of 16 or 32 bits."""
+    """Numbers of 16 or 32 bits."""
     ids: NDArray[Any]
     times: NDArray[np.int32]
-    """Per id, how many matches it has."""
+    """For each id its number of matches."""
 
 
 def distinct_slots(slots: NDArray[np.int64], end: int) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int32]]:
-    """Per match its place among the distinct slots; those slots; how often each occurs. Slots are below `end`."""
+    """Returns for each match its place among the distinct slots; those slots; and how often each occurs. Slots must be below `end`."""
     if len(slots) * MANY < end:
         return np.arange(len(slots), dtype=np.int32), slots, np.ones(len(slots), np.int32)
     places, marks = np.empty(len(slots), np.int32), np.zeros(end, np.int32)
@@ -47,7 +47,7 @@ def distinct_slots(slots: NDArray[np.int64], end: int) -> tuple[NDArray[Any], ND
 
 
 def read_for(view: View, events: Any, event_id: str | None, strict: bool = False) -> EventBatch:
-    """What a view needs of events."""
+    """Reads the attributes of events that a view needs."""
     batch = read_events(events, event_id, None if strict else view.attributes, strict=strict)
     if batch is events:
         batch.check_covers(view.attributes)
@@ -55,22 +55,22 @@ def read_for(view: View, events: Any, event_id: str | None, strict: bool = False
 
 
 def matched(catalogue: Catalogue, view: View, batch: EventBatch, lookup: Lookup) -> MatchBatch:
-    """The matches of a batch, with ids."""
+    """Returns the matches of a batch, with ids."""
     hits = view.match(batch)
     ids = catalogue.ids(hits.slots)
-    moment = batch._moment  # asked for only if a subscription has now()
+    moment = batch._moment  # set only if a subscription uses now()
     return MatchBatch(_for_input(hits, batch), ids, batch.input_ids, None, batch.errors, batch.warnings, moment, lookup)
 
 
 def distinct_matches(catalogue: Catalogue, view: View, batch: EventBatch) -> DistinctMatches:
-    """The same, each subscription named once if matches are many."""
+    """Returns the same, with each subscription named once if matches are many."""
     hits = view.match(batch)
     places, slots, times = distinct_slots(hits.slots, catalogue.next_slot)
     return DistinctMatches(_for_input(hits, batch), places, catalogue.ids(slots), times)
 
 
 def _for_input(hits: Hits, batch: EventBatch) -> NDArray[np.int64]:
-    """Offsets by the events as they were given: bad ones have no matches."""
+    """Returns offsets for the events as they were given, in which bad ones have no matches."""
     if batch.positions is None:
         return hits.offsets
     counts = np.zeros(batch.input_size, dtype=np.int64)

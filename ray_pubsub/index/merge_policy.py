@@ -1,4 +1,4 @@
-"""When blocks are merged: a decision, not an action."""
+"""Decides when blocks are merged; it does not merge them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ __all__ = ["MergePolicy"]
 
 @dataclass(frozen=True, slots=True)
 class MergePolicy:
-    """Size-tiered: blocks of like size are merged when there are enough of them, so every clause is rewritten a logarithmic number of
-    times; a block that is mostly dead is rewritten alone, so memory comes back after removals."""
+    """A size-tiered policy: blocks of similar size are merged when there are enough of them, so that every clause is rewritten a
+    logarithmic number of times. A block that is mostly dead is rewritten alone, so that memory is freed after removals."""
 
     tail_clauses: int = 1024
-    """A tail this long becomes a block."""
+    """A tail of this length becomes a block."""
     growth: int = 5
-    """A tier's blocks are about this many times larger than the tier below's."""
+    """The blocks of a tier are about this many times larger than those of the tier below."""
     blocks_per_tier: int = 5
     dead_part: float = 0.3
 
     def choose(self, sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
-        """The blocks to merge into one now; none if all is well."""
+        """Returns the blocks to merge into one now; empty if none need to be."""
         tiers: dict[int, list[int]] = {}
         for number, size in enumerate(sizes):
             tiers.setdefault(self._tier(size - dead[number]), []).append(number)
@@ -34,11 +34,13 @@ class MergePolicy:
         return []
 
     def removals_until_a_look(self, clauses: int) -> int:
-        """Counting the dead takes time in proportion to the clauses, so it is not done after every removal."""
+        """Returns the number of removals after which dead clauses are counted. Counting takes time in proportion to the clauses, so it
+        is not done after every removal."""
         return max(self.tail_clauses, int(self.dead_part * clauses / 4))
 
     def _tier(self, size: int) -> int:
-        """Between tiers lies the mean of their sizes: a tail that became a little longer than it should is a tail all the same."""
+        """Returns the tier of a size. The limit between tiers is the geometric mean of their sizes, so that a tail that became a little
+        too long still counts as a tail."""
         tier, limit = 0, self.tail_clauses * self.growth**0.5
         while size > limit:
             tier, limit = tier + 1, limit * self.growth

@@ -1,4 +1,4 @@
-"""The plan of a match against a snapshot: what every block and tail does, and what is left out of their matches afterwards."""
+"""The plan of a match against a snapshot: what every block and tail does, and what is removed from their matches afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["explain_snapshot"]
 
 
 def explain_snapshot(snapshot: Snapshot, events: EventBatch, vocabulary: Vocabulary) -> IndexPlan:
-    """`events`: a batch of one."""
+    """Explains the match of a batch of one event."""
     hits, seconds = timed(lambda batch: snapshot.match(batch, vocabulary), events)
     segments = tuple(block.explain(events) for block in snapshot.blocks)
     tails = [tail for tail in (*snapshot.sealed, snapshot.tail) if tail.clauses]
@@ -42,7 +42,8 @@ def explain_snapshot(snapshot: Snapshot, events: EventBatch, vocabulary: Vocabul
 
 
 def _computed(events: EventBatch) -> tuple[tuple[str, str], ...]:
-    """The values of computed attributes. Flags, which are single constants' tests of a list or a place, are no values and not shown."""
+    """Returns the values of computed attributes. Flags are not shown: they are tests of single constants on a list or a place, not
+    values."""
     (row,) = events.rows()
     found = [(write_subject(name), on_one_line(show_value(value))) for name, value in row.items() if is_computed(name)]
     return tuple(sorted(found))

@@ -1,8 +1,8 @@
-"""Sealing and merging: who does it, and when. The policy decides what (merge_policy.py).
+"""Seals tails and merges blocks, inline or in a thread. The policy decides what is merged (merge_policy.py).
 
-A new block is built beside the index, from immutable blocks, without any lock; only putting it in place takes the writer's lock, for a
-moment. In the background mode a thread does so while changes go on. It is started when there is something to do and ends when there is
-not, so an idle index has no thread. If it cannot keep up, changes wait for it: memory stays bounded.
+A new block is built beside the index, from immutable blocks, without any lock; only putting it in place takes the writer's lock, briefly.
+In the background mode a thread does so while changes go on. It is started when there is something to do and ends when there is not, so an
+idle index has no thread. If it cannot keep up, changes wait for it, so that memory stays bounded.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["SegmentMaintenance"]
 
 MOST_SEALED = 8
-"""Full tails that may wait; each is scanned by every match."""
+"""The most full tails that may wait; each is scanned by every match."""
 
 
 class SegmentMaintenance:
-    """Keeps one live index in shape."""
+    """Maintains one live index."""
 
     def __init__(self, index: SegmentedIndex, background: bool) -> None:
         self._index = index
@@ -40,7 +40,7 @@ class SegmentMaintenance:
         self._blocks_seen = 0
         self._look_after = index.policy.removals_until_a_look(0)
         self._look_at = self._look_after
-        """Blocks are checked when the total of removals reaches this."""
+        """Blocks are checked when the total number of removals reaches this."""
         self._one_at_a_time = threading.RLock()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
@@ -48,7 +48,7 @@ class SegmentMaintenance:
         self._progress = threading.Condition(index.writing)
 
     def after_change(self, removed: int) -> None:
-        """Called with the writer's lock, after every change: mostly there is nothing to do, and that takes no time to see."""
+        """Called with the writer's lock after every change. Mostly there is nothing to do, which is found out in no time."""
         index = self._index
         snapshot = index.snapshot
         self._removed += removed
@@ -68,7 +68,7 @@ class SegmentMaintenance:
         self._raise_failure()
 
     def run(self) -> None:
-        """Everything there is to do now."""
+        """Does everything there is to do now."""
         with self._one_at_a_time:
             removed = self._removed
             self._look_at = removed + self._look_after
@@ -82,7 +82,7 @@ class SegmentMaintenance:
             self._blocks_seen = len(self._index.snapshot.blocks)
 
     def merge_all(self) -> None:
-        """Everything into one block, without what was removed."""
+        """Merges everything into one block, without removed subscriptions."""
         # Inline, maintenance runs under the writer's lock; the two locks are always taken in the same order.
         with nullcontext() if self.background else self._index.writing, self._one_at_a_time:
             with self._index.writing:
@@ -94,14 +94,14 @@ class SegmentMaintenance:
                 self._merge(list(self._index.snapshot.blocks))
 
     def rebuild(self, block: Segment) -> tuple[Segment, ...] | None:
-        """Builds one block again, without a writer's waiting for it, and returns what takes its place; None if it was merged meanwhile.
+        """Builds one block again, without making a writer wait, and returns the blocks that replace it; None if it was merged meanwhile.
         May be called by any thread that holds no lock."""
-        # Inline, merges hold the writer's lock from beginning to end, so that none comes between looking for the block and replacing it.
+        # Inline, merges hold the writer's lock from beginning to end, so that none comes between finding the block and replacing it.
         with self._one_at_a_time if self.background else nullcontext():
             return self._merge([block])
 
     def wait(self) -> None:
-        """Until the background thread has nothing left to do; raises what it failed with."""
+        """Waits until the background thread has nothing left to do. Raises the error with which it failed."""
         while True:
             with self._index.writing:
                 thread = self._thread
@@ -111,7 +111,7 @@ class SegmentMaintenance:
             thread.join()
 
     def abandon(self) -> None:
-        """The index is replaced by another: nothing more is to be done for it."""
+        """Stops maintenance, because another index replaces this one."""
         self._abandoned = True
 
     def _raise_failure(self) -> None:
@@ -120,7 +120,7 @@ class SegmentMaintenance:
             raise failure
 
     def _start(self) -> None:
-        """Called with the writer's lock, which the thread needs to end: so it is known before it can be forgotten."""
+        """Starts the thread. Called with the writer's lock, which the thread needs to end, so that it is recorded before it can end."""
         if self._thread is None and not self._abandoned:
             thread = threading.Thread(target=self._work, name="ray-pubsub-merges", daemon=True)
             thread.start()
@@ -147,7 +147,7 @@ class SegmentMaintenance:
         return [len(block) for block in snapshot.blocks], self._dead.of(snapshot, self._removed)
 
     def _build_sealed(self) -> None:
-        """One block of all that wait: if there are several, building is behind, and of one block is done sooner."""
+        """Builds one block of all sealed tails. If there are several, building is behind, and a single block takes less time."""
         tails = self._index.snapshot.sealed
         tables = [tail.table() for tail in tails]
         every = [np.ones(table.count, dtype=bool) for table in tables]
@@ -160,8 +160,8 @@ class SegmentMaintenance:
             self._progress.notify_all()
 
     def _merge(self, blocks: list[Segment]) -> tuple[Segment, ...] | None:
-        """What is removed while this runs stays in the new block, marked as before; what was removed earlier is left out. Returns the new
-        blocks; None, and nothing is changed, if the old ones are not there any more."""
+        """Merges blocks. What is removed while this runs stays in the new block, marked as removed; what was removed earlier is left
+        out. Returns the new blocks; returns None, and changes nothing, if the old ones no longer exist."""
         index = self._index
         before = index.snapshot
         gone = {id(block) for block in blocks}
@@ -183,7 +183,7 @@ class SegmentMaintenance:
 
 
 def _needs_a_look(snapshot: Snapshot) -> bool:
-    """Whether a clause is of a removed slot, or of a slot that has flags."""
+    """Returns whether a clause belongs to a removed slot, or to a slot that has flags."""
     flags = snapshot.flags
     return bool(((flags > 0) & (flags < REMOVED)).any()) or any(
         (flags[part.owners[: len(part)]] & REMOVED).any() for part in reversed(snapshot.parts)

@@ -1,8 +1,8 @@
 """A live index: immutable blocks, a small tail, tombstones by version. Readers hold a snapshot and never wait for a writer.
 
-Every change has a version. A slot that is removed is marked with the version that removed it; a match at version v leaves out what
-was removed at or before v and does not see the tail beyond what v had. So a change is seen wholly or not at all, and nothing is ever
-moved under a reader's feet. Full tails become blocks and blocks are merged in segment_maintenance.py.
+Every change has a version. A slot that is removed is marked with the version that removed it; a match at version v leaves out what was
+removed at or before v and does not see the tail beyond what v had. So a change is seen completely or not at all, and nothing that a reader
+uses is ever moved. Full tails become blocks and blocks are merged in segment_maintenance.py.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ from ray_pubsub.settings import Limits
 __all__ = ["SegmentedIndex"]
 
 MOST_SCANNED = 16_384
-"""Clauses that may be scanned while a thread makes a block of them."""
+"""The most clauses that may be scanned while a thread makes a block of them."""
 
 
 class IndexView(NamedTuple):
-    """An index at one version. Attributes are asked for after the snapshot is taken, so they are at least what it tests."""
+    """An index at one version. The attributes are read after the snapshot is taken, so they include everything it tests."""
 
     segmented: SegmentedIndex
     snapshot: Snapshot
@@ -68,7 +68,7 @@ class IndexView(NamedTuple):
 
 
 class SegmentedIndex:
-    """Clauses of all subscriptions, in blocks and a tail."""
+    """The clauses of all subscriptions, in blocks and a tail."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class SegmentedIndex:
         frequency: EventFrequency | None = None,
         repivots: RepivotPolicy | None = None,
     ) -> None:
-        """`build` makes a segment of clauses: that is the choice of engine. `options`: the engine's, for segments that are restored.
-        `background`: maintenance runs in a thread of its own. `frequency`: what is known of events already."""
+        """`build` makes a segment of clauses, which is the choice of engine. `options` are the engine's, for segments that are restored.
+        With `background` maintenance runs in a thread of its own. `frequency` is what is known of events already."""
         self.options = options or {}
         self.policy = policy or MergePolicy()
         self._limits = limits
@@ -130,7 +130,8 @@ class SegmentedIndex:
     def take_over(
         self, blocks: tuple[Segment, ...], flags: NDArray[np.uint8], dead: bool, residual: dict[int, Source]
     ) -> None:
-        """Blocks of an index that was saved, in this empty one's vocabulary; `flags` by slot. `dead`: the last slot is removed."""
+        """Puts the blocks of a saved index into this empty one, in its vocabulary. `flags` are by slot. `dead`: the last slot is
+        removed."""
         with self.writing:
             died = np.full(max(64, len(flags)), ALIVE)
             padded = np.concatenate([flags, np.zeros(len(died) - len(flags), np.uint8)])
@@ -148,7 +149,7 @@ class SegmentedIndex:
             )
 
     def add(self, slot: int, source: Source, replaced: int) -> None:
-        """One more, in a few microseconds; `replaced` is the slot it takes the place of, or -1."""
+        """Adds one subscription, in a few microseconds. `replaced` is the slot that it replaces, or -1."""
         with self.writing:
             old = self.snapshot
             slots = self._room_for(slot)
@@ -178,7 +179,7 @@ class SegmentedIndex:
             self.maintenance.after_change(int(replaced >= 0))
 
     def remove(self, slot: int) -> None:
-        """One less."""
+        """Removes one subscription."""
         with self.writing:
             old = self.snapshot
             version = old.version + 1
@@ -193,7 +194,7 @@ class SegmentedIndex:
     def change(
         self, removed: NDArray[np.int64], added: NDArray[np.int64], sources: Sequence[Source] | PredicateTable
     ) -> None:
-        """Takes out and puts in at once."""
+        """Removes and adds in one step."""
         with self.writing:
             old = self.snapshot
             version = old.version + 1
@@ -235,7 +236,7 @@ class SegmentedIndex:
         return IndexView(self, self.snapshot)
 
     def computed(self, events: EventBatch, snapshot: Snapshot) -> EventBatch:
-        """The events with the computed attributes of this index that the snapshot tests."""
+        """Returns the events with the computed attributes of this index that the snapshot tests."""
         return self._evaluator.computed(events, self._users.unused(snapshot.version))
 
     def match(self, events: EventBatch, snapshot: Snapshot) -> Hits:
@@ -246,7 +247,7 @@ class SegmentedIndex:
         return snapshot.match(events, self._vocabulary)
 
     def _element_conditions(self) -> ElementConditions:
-        """For `exists`: the conditions on elements of one list are the subscriptions of an index, and the elements its events."""
+        """Returns an index for `exists`: the conditions on the elements of one list are its subscriptions, and the elements its events."""
         return ElementConditions(SegmentedIndex(self._limits, self._build, self.policy, options=self.options))
 
     def explain(self, events: EventBatch) -> IndexPlan:
@@ -259,7 +260,7 @@ class SegmentedIndex:
         return sum(int(part.nbytes) for part in parts)
 
     def clauses_of(self, slots: NDArray[np.int64]) -> tuple[ClauseTable, Vocabulary]:
-        """The clauses of living slots, read back from blocks and tails, in the order of their slots."""
+        """Returns the clauses of living slots, read back from blocks and tails, in the order of their slots."""
         snapshot = self.snapshot
         wanted = np.zeros(len(snapshot.died), dtype=bool)
         wanted[slots] = True
@@ -274,12 +275,13 @@ class SegmentedIndex:
         return joined.take(np.argsort(joined.owners, kind="stable")), self._vocabulary
 
     def released(self, table: PredicateTable) -> Source:
-        """Where to read the subscriptions of a table from now on: their clauses say all the table did, if all are plain."""
+        """Returns the source from which the subscriptions of a table are read from now on. If all are plain, their clauses contain
+        everything, and the table need not be kept."""
         return IndexedTable(self) if table.plain.all() else table
 
     def compacted(self, slots: NDArray[np.int64], sources: Callable[[int], Source]) -> SegmentedIndex:
-        """An index of its own with these slots only, numbered from 0 on, and nothing of what was removed: no clause, no tombstone, no
-        word. `sources`: the source of a new slot."""
+        """Returns a separate index with these slots only, numbered from 0 on, and nothing of what was removed: no clause, no tombstone,
+        no word. `sources` returns the source of a new slot."""
         with self.writing:
             old = self.snapshot
             number = np.full(len(old.died), -1, dtype=np.int64)
@@ -322,14 +324,14 @@ class SegmentedIndex:
             return fresh
 
     def seal(self) -> None:
-        """The tail is full: it waits to become a block, and a new one begins."""
+        """Seals the full tail, which then waits to become a block, and begins a new one."""
         with self.writing:
             old = self.snapshot
             self._compiler.start_table()
             self.snapshot = old._replace(sealed=(*old.sealed, old.tail), tail=TailView(self._compiler.table))
 
     def build(self, table: ClauseTable) -> tuple[Segment, ...]:
-        """The blocks of a table: one of clauses, one of conjunctions of disjunctions, or none if there is nothing in it."""
+        """Builds the blocks of a table: one of clauses, one of conjunctions of disjunctions, or none if it is empty."""
         return build_parts(table, self._vocabulary, self._build, self.frequency.of(self._vocabulary))
 
     def _room_for(self, slot: int) -> Slots:
@@ -346,8 +348,9 @@ class SegmentedIndex:
     def _put_batch(
         self, batch: TextBatch, blocks: Blocks, flags: NDArray[np.uint8], residual: dict[int, Source]
     ) -> tuple[Blocks, TailView | None]:
-        """Texts that are compiled already: few go to the tail, many become a block. In the background mode that is left to the thread,
-        unless they are too many to be scanned until then: a change keeps others waiting for milliseconds, however long its texts are."""
+        """Adds texts that are compiled already: few go to the tail, many become a block. In the background mode the block is left to the
+        thread, unless there are too many texts to be scanned until then: so a change keeps others waiting for milliseconds only,
+        however long its texts are."""
         slots, marks = batch.flagged()
         flags[slots] = marks
         table = batch.clauses(self._vocabulary)
@@ -372,7 +375,8 @@ class SegmentedIndex:
         flags: NDArray[np.uint8],
         residual: dict[int, Source],
     ) -> None:
-        """Expressions of one shape mostly follow each other: those that are conjunctions of intervals are appended together."""
+        """Appends expressions. Those of one shape are mostly consecutive; if they are conjunctions of intervals they are appended
+        together."""
         start = 0
         for shape, run in groupby(sources, key=_shape_of_integers):
             members = list(run)
@@ -404,7 +408,7 @@ class SegmentedIndex:
             table.append(slot, records)
 
     def _read_also(self, residual: dict[int, Source]) -> None:
-        """What only the expressions ask for that are evaluated on candidates."""
+        """Registers the attributes that are tested only by expressions that are evaluated on candidates."""
         for slot, source in residual.items():
             self._vocabulary.attributes.numbers(sorted(attributes_of(source.tree_at(slot))))
 
@@ -420,7 +424,7 @@ class SegmentedIndex:
         flags: NDArray[np.uint8],
         residual: dict[int, Source],
     ) -> ClauseTable:
-        """The clauses of many subscriptions in a table of their own; intervals given in columns never leave them."""
+        """Returns the clauses of many subscriptions in a table of their own; intervals that were given in columns stay in columns."""
         if isinstance(sources, PredicateTable) and sources.plain.all():
             return sources.clauses(added, self._vocabulary)
         tail = self._compiler.table
@@ -442,7 +446,7 @@ class SegmentedIndex:
 
 
 def _shape_of_integers(source: Source) -> Shape | None:
-    """The shape of an expression whose constants are all integers, in an array."""
+    """Returns the shape of an expression whose constants are all integers, in an array; otherwise None."""
     return source.shape if isinstance(source, Expression) and isinstance(source.values, np.ndarray) else None
 
 

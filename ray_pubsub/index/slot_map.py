@@ -1,4 +1,4 @@
-"""Id → slot. Ints live in a compact hash table (kernels/index/id_table.py), strings, which are objects anyway, in a dict."""
+"""Maps ids to slots. Ints are in a compact hash table (kernels/index/id_table.py); strings, which are objects anyway, in a dict."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ FEW = 1000
 
 
 class SlotMap:
-    """One writer at a time; a reader may look up meanwhile."""
+    """The slots of ids, for one writer at a time; a reader may look up meanwhile."""
 
     def __init__(self) -> None:
         self._ints = _empty_table(FEWEST_PLACES)
         self._int_count = 0
         self._most = int(FEWEST_PLACES * FULLEST) - 1
-        """How many ints fit before a larger table is built."""
+        """The number of ints that fit before a larger table is built."""
         self._texts: dict[Any, int] = {}
         self._early = not are_ready()
         """While kernels are being compiled, the ints of a small index are in the dict too."""
@@ -48,14 +48,14 @@ class SlotMap:
         return self._ints.nbytes + sys.getsizeof(self._texts) + len(self._texts) * sys.getsizeof(1 << 40)
 
     def get(self, identity: str | int) -> int:
-        """The slot of an id, -1 if there is none."""
+        """Returns the slot of an id, or -1 if there is none."""
         if type(identity) is str or self._early:
             return self._texts.get(identity, EMPTY)
         slot: int = find(self._ints, identity)
         return slot
 
     def put(self, identity: str | int, slot: int) -> int:
-        """Gives an id its slot; the slot it had, or -1."""
+        """Sets the slot of an id. Returns the slot it had, or -1."""
         if type(identity) is str or self._is_early(1):
             old = self._texts.pop(identity, EMPTY)
             self._texts[identity] = slot
@@ -67,8 +67,8 @@ class SlotMap:
         return replaced
 
     def put_many(self, ids: Sequence[str | int] | NDArray[Any], first_slot: int) -> NDArray[np.int64]:
-        """Ids get the slots from `first_slot` on; of equal ids the last wins. The slots that lost their id: of the ids that had one before,
-        and of the repeated ones here."""
+        """Gives ids the slots from `first_slot` on; of equal ids the last wins. Returns the slots that lost their id: those of ids that
+        had one before, and of ids repeated here."""
         early = self._is_early(len(ids))
         ints = None if early else _as_ints(ids)
         if ints is not None:
@@ -91,7 +91,7 @@ class SlotMap:
         return replaced
 
     def pop(self, identity: str | int) -> int:
-        """Takes an id out; its slot, or -1."""
+        """Removes an id. Returns its slot, or -1."""
         if type(identity) is str or self._is_early(0):
             return self._texts.pop(identity, EMPTY)
         slot: int = take_out(self._ints, identity)
@@ -99,7 +99,7 @@ class SlotMap:
         return slot
 
     def pop_many(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
-        """Takes ids out; the slots of those that were there."""
+        """Removes ids. Returns the slots of those that existed."""
         ints = None if self._is_early(0) else _as_ints(ids)
         if ints is None:
             return np.array([slot for slot in map(self.pop, ids) if slot != EMPTY], dtype=np.int64)
@@ -110,7 +110,7 @@ class SlotMap:
         return there
 
     def slots(self) -> NDArray[np.int64]:
-        """All slots, ascending: the order in which their ids were added."""
+        """Returns all slots in ascending order, which is the order in which their ids were added."""
         found = np.empty(self._int_count + len(self._texts), dtype=np.int64)
         count = living_slots(self._ints, found) if self._int_count else 0
         found[count:] = np.fromiter(self._texts.values(), dtype=np.int64, count=len(self._texts))
@@ -118,7 +118,7 @@ class SlotMap:
         return found
 
     def _is_early(self, more: int) -> bool:
-        """Whether ints still go to the dict; once they do not, those that are there move to the table."""
+        """Returns whether ints still go to the dict. When they no longer do, those in the dict move to the table."""
         if self._early and (are_ready() or len(self._texts) + more > FEW):
             moved = {identity: slot for identity, slot in self._texts.items() if type(identity) is not str}
             self._texts = {identity: slot for identity, slot in self._texts.items() if type(identity) is str}
@@ -145,7 +145,7 @@ class SlotMap:
 
 
 def _as_ints(ids: Sequence[str | int] | NDArray[Any]) -> NDArray[np.int64] | None:
-    """If all are ints."""
+    """Returns the ids as int64 if all are ints, otherwise None."""
     if isinstance(ids, np.ndarray):
         return ids if ids.dtype == np.int64 else None
     return np.array(ids, dtype=np.int64) if set(map(type, ids)) == {int} else None

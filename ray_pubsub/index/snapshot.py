@@ -1,4 +1,4 @@
-"""What a reader sees of a segmented index: a version, and everything that was there at that version."""
+"""A reader's view of a segmented index: a version, and everything that existed at that version."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_TAILS = np.empty((0, 4), dtype=np.int64)
 
 
 class Part(Protocol):
-    """Clauses: a block or a tail."""
+    """A part that holds clauses: a block or a tail."""
 
     owners: NDArray[Any]
 
@@ -41,16 +41,16 @@ class Part(Protocol):
 
 
 class Slots(NamedTuple):
-    """What is known of each slot."""
+    """The state of each slot."""
 
     died: NDArray[np.int64]
-    """The version that removed it."""
+    """The version that removed the slot."""
     flags: NDArray[np.uint8]
-    """kernels/index/hits.py. REMOVED is set after `died`, and says to look there."""
+    """Flags (kernels/index/hits.py). REMOVED is set after `died`, and means that `died` must be checked."""
     marks: NDArray[np.uint8]
-    """Two bits each, made of the above (index/tombstone_bits.py)."""
+    """Two bits for each slot, derived from the above (index/tombstone_bits.py)."""
     addresses: NDArray[np.int64]
-    """The same, as kernels/index/match_single.py takes it."""
+    """The addresses of the above, for kernels/index/match_single.py."""
 
     @classmethod
     def of(cls, died: NDArray[np.int64], flags: NDArray[np.uint8], marks: NDArray[np.uint8]) -> Slots:
@@ -62,18 +62,19 @@ class Slots(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """Immutable but for the arrays of `slots` and the tail's tables, which only change where this version does not look."""
+    """A version of the index. Immutable, except for the arrays of `slots` and the tail's tables, which only change where this version
+    does not look."""
 
     version: int
     blocks: Blocks
     sealed: tuple[TailView, ...]
-    """Tails that are full and wait to become blocks."""
+    """The tails that are full and wait to become blocks."""
     tail: TailView
     slots: Slots
     filtered: bool
-    """Whether any slot was removed, has several clauses, or is residual: else matches need no second look."""
+    """Whether any slot was removed, has several clauses, or is residual. If not, matches need no second check."""
     residual: dict[int, Source]
-    """The sources of the slots whose clauses only find candidates. Replaced, never changed."""
+    """The sources of the slots whose clauses only find candidates. The dict is replaced, never changed."""
 
     @property
     def died(self) -> NDArray[np.int64]:
@@ -85,7 +86,7 @@ class Snapshot(NamedTuple):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """All that hold clauses."""
+        """All parts that hold clauses."""
         return (*self.blocks, *self.sealed, self.tail)
 
     def match(self, events: EventBatch, vocabulary: Vocabulary) -> Hits:
@@ -110,8 +111,8 @@ class Snapshot(NamedTuple):
         return self._decided(hits, events) if residual else hits
 
     def _match_single(self, events: SingleEvent, vocabulary: Vocabulary) -> Hits | None:
-        """Of one event, in one call of a kernel but for segments that are not dense; None if there is nothing to join in the call, or if a
-        pattern must be evaluated."""
+        """Returns the matches of one event, found in one call of a kernel except for segments that are not dense; None if there is
+        nothing to join in the call, or if a pattern must be evaluated."""
         group, others = self.blocks.parts
         tail, sealed = self.tail, NO_TAILS
         if not (tail.clauses or self.sealed or self.filtered):
@@ -158,7 +159,7 @@ class Snapshot(NamedTuple):
 
 
 class SnapshotScratch:
-    """A thread's, for matches against snapshots."""
+    """A thread's scratch memory for matches against snapshots."""
 
     __slots__ = ("_attributes", "_dense", "_lines", "_values", "addresses", "seen", "turn")
 
@@ -166,12 +167,12 @@ class SnapshotScratch:
         self._attributes, self._lines = 0, 0
         self._values, self._dense = tail_values(0), dense_buffers(1)
         self.seen: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        """For every slot the turn of the last event that had it. Turns ascend over all batches, so that it never needs clearing."""
+        """For every slot the turn of the last event that had it. Turns ascend over all batches, so that the array never needs clearing."""
         self.turn = 0
         self.make_room(1, 64, 64)
 
     def make_room(self, lines: int, attributes: int, slots: int) -> None:
-        """`addresses` is then as match_single takes it."""
+        """Enlarges the buffers. Afterwards `addresses` is in the form that match_single takes."""
         if lines <= self._lines and attributes <= self._attributes and slots <= len(self.seen):
             return
         if lines > self._lines:
@@ -186,7 +187,7 @@ class SnapshotScratch:
         self.addresses: NDArray[np.int64] = np.array([self._attributes, *values, *places])
 
     def turns(self, events: int) -> int:
-        """The first of as many turns."""
+        """Reserves a turn for each event. Returns the first."""
         first = self.turn + 1
         self.turn += events
         return first

@@ -1,7 +1,7 @@
 """An engine for the first minute: while another process compiles the kernels, a small index is answered by the scan, which needs none.
 
-As soon as kernels are ready, or when the index gets large, everything moves to the engine that was asked for. Answers are the same
-throughout: the scan is the specification of all engines.
+As soon as kernels are ready, or when the index gets large, everything moves to the requested engine. Answers are the same throughout: the
+scan is the specification of all engines.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from ray_pubsub.model.event_batch import EventBatch
 __all__ = ["StartingEngine"]
 
 FEW = 1000
-"""More subscriptions than that are not scanned: an event would take milliseconds. Then the kernels that are needed are compiled here."""
+"""More subscriptions than this are not scanned, because an event would take milliseconds. The kernels that are needed are then compiled
+here."""
 
 
 class StartingEngine:
-    """Delegates to the scan at first, to the engine that `make` makes later."""
+    """Delegates to the scan at first, and later to the engine that `make` makes."""
 
     def __init__(self, make: Callable[[], Engine]) -> None:
         self._make = make
@@ -50,7 +51,7 @@ class StartingEngine:
 
     def change(self, removed: NDArray[np.int64], added: NDArray[np.int64], sources: Any) -> None:
         with self._moving:
-            # A table of intervals is for an engine that indexes it.
+            # A table of intervals needs an engine that indexes it.
             listed = isinstance(sources, list | tuple)
             self._started(len(added) if listed or not len(added) else FEW + 1).change(removed, added, sources)
             self._note(removed.tolist(), dict(zip(added.tolist(), sources, strict=True)) if listed else {})
@@ -100,7 +101,7 @@ class StartingEngine:
             self._sources.update(added)
 
     def _started(self, more: int = 0) -> Engine:
-        """The engine to ask now, with room for that many more subscriptions."""
+        """Returns the engine to use now, with room for this many more subscriptions."""
         if self._scan is not None and (len(self._sources) + more > FEW or are_ready()):
             engine = self._make()
             if self._sources:

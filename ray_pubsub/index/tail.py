@@ -28,11 +28,11 @@ __all__ = ["NO_CELLS", "TailView", "cells_of", "tail_values"]
 MOST_LAYOUTS = 1024
 
 SCANNED_PAIRS = 65_536
-"""Beyond this many pairs of event and clause, a batch builds a block of the tail first: 5 ns a pair against 2 ms a block."""
+"""Beyond this number of pairs of event and clause, a batch builds a block of the tail first: 5 ns a pair against 2 ms a block."""
 
 
 class TailView:
-    """What a reader sees of a growing table: the clauses it has now."""
+    """A reader's view of a growing table: the clauses it has now."""
 
     __slots__ = ("addresses", "clauses", "offsets", "opaque", "owners", "sets", "tests")
 
@@ -42,7 +42,7 @@ class TailView:
         self.offsets: NDArray[np.int64] = table.offsets
         self.tests: NDArray[Any] = table.tests
         self.addresses = table.addresses
-        """Of offsets, tests and owners: what a kernel takes instead of them."""
+        """The addresses of offsets, tests and owners, which a kernel takes in their place."""
         self.sets = table.opaque
         self.opaque = len(table.opaque)
 
@@ -50,7 +50,7 @@ class TailView:
         return self.clauses
 
     def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
-        """The clauses as a table of their own."""
+        """Returns the clauses as a separate table."""
         table = ClauseTable(self.clauses, self.owners, self.offsets, self.tests, self.sets.first(self.opaque))
         return table if chosen is None else table.take(chosen)
 
@@ -77,7 +77,7 @@ class TailView:
 
 
 def tail_values(attributes: int) -> tuple[NDArray[Any], ...]:
-    """Scratch: what `Values` of kernels/index/tail.py names."""
+    """Returns scratch arrays, the `Values` of kernels/index/tail.py."""
     return np.full(attributes, ABSENT, dtype=np.uint8), np.zeros(attributes, np.int64), np.zeros(attributes)
 
 
@@ -93,7 +93,7 @@ class _Cells(NamedTuple):
 
 
 def cells_of(events: EventBatch, vocabulary: Vocabulary) -> _Cells:
-    """Made once per batch and state of the vocabulary: all tails of a snapshot share them."""
+    """Returns the cells, made once per batch and state of the vocabulary: all tails of a snapshot share them."""
     sizes = len(vocabulary.attributes), len(vocabulary.strings)
     known: tuple[Any, Any, _Cells] | None = events.plans.get("tail")
     if known is None or known[0] is not vocabulary or known[1] != sizes:
@@ -104,7 +104,7 @@ def cells_of(events: EventBatch, vocabulary: Vocabulary) -> _Cells:
 
 
 def _read_one(events: SingleEvent, vocabulary: Vocabulary, attributes: int) -> _Cells:
-    """A single event has its values in a row already; what is the same for all events of its layout is worked out once."""
+    """Reads a single event, whose values are in a row already. What is the same for all events of its layout is computed once."""
     layout = events.layout()
     known: tuple[int, NDArray[np.int32], NDArray[np.uint8]] | None = vocabulary.layouts.get(layout)
     if known is None or known[0] != attributes:
@@ -131,7 +131,7 @@ def _read_one(events: SingleEvent, vocabulary: Vocabulary, attributes: int) -> _
 
 
 def _read_cells(events: EventBatch, vocabulary: Vocabulary, attributes: int) -> _Cells:
-    """Attributes and strings that no clause names are left out, or are number -1, which no clause asks for."""
+    """Reads a batch. Attributes and strings that no clause names are left out, or get the number -1, which no clause tests."""
     rows: list[NDArray[Any]] = []
     attribute: list[NDArray[Any]] = []
     kind: list[NDArray[Any]] = []
@@ -167,7 +167,7 @@ def _read_cells(events: EventBatch, vocabulary: Vocabulary, attributes: int) -> 
 
 
 def _flag_cells(flags: Flags, attributes: int) -> tuple[NDArray[Any], ...]:
-    """Rows, attributes, kinds and values of the flags that this state of the vocabulary knows."""
+    """Returns rows, attributes, kinds and values of the flags that this state of the vocabulary knows."""
     known = flags.numbers < attributes
     count = int(known.sum())
     kind = np.full(count, Kind.BOOLEAN, dtype=np.uint8)
@@ -175,7 +175,8 @@ def _flag_cells(flags: Flags, attributes: int) -> tuple[NDArray[Any], ...]:
 
 
 def rows_with_flags(events: EventBatch, vocabulary: Vocabulary, wanted: frozenset[str]) -> list[dict[str, Value]]:
-    """The wanted attributes of the events, computed ones among them, as dictionaries. Others are not touched: a long list is expensive."""
+    """Returns the wanted attributes of the events, including computed ones, as dictionaries. Others are not touched, because a long list
+    is expensive."""
     rows = events.rows(wanted)
     if events.flags is not None:
         for row, number in zip(events.flags.rows.tolist(), events.flags.numbers.tolist(), strict=True):
@@ -192,7 +193,7 @@ def _admits(allowed: ValueSet, event: Event, attribute: str) -> bool:
     value = event.get(attribute)
     if not allowed.contains(value):
         return False
-    # Beside patterns, a set admits strings only.
+    # Besides its patterns, such a set admits strings only.
     return not allowed.patterns or (
         value is not None
         and all(pattern_test(pattern.leaf)(value.plain) != pattern.leaf.negated for pattern in allowed.patterns)

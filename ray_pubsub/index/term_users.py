@@ -1,7 +1,7 @@
-"""Which computed attributes no subscription tests any more, so that they need not be evaluated.
+"""Tracks which computed attributes no subscription tests any more, so that they need not be evaluated.
 
-Flags are not counted: to look an element up among constants takes as long however many there are. A clause that was removed may still test
-a term until its block is merged; without a value it does not hold, and if it did it would be left out.
+Flags are not counted: looking an element up among constants takes the same time however many there are. A clause that was removed may still
+test a term until its block is merged; without a value it does not hold, and if it did it would be left out.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ NOTHING: frozenset[int] = frozenset()
 
 
 class TermUsers:
-    """Living subscriptions by term. Changed by one thread, before the snapshot of the change can be seen; any thread may ask."""
+    """The living subscriptions by term. Changed by one thread, before the snapshot of the change is visible; any thread may ask."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._attributes = vocabulary.attributes
         self._computed = self._flags = 0
-        """How many of the vocabulary's are known here."""
+        """The number of the vocabulary's computed attributes and flags that are known here."""
         self._is_term = np.zeros(64, np.bool_)
         self._any = False
         self._users: dict[int, int] = {}
         self._pairs: NDArray[np.int64] = np.empty(64, np.int64)
-        """Slot and term of each use, in one number, ascending: slots are given in order."""
+        """The slot and term of each use, in one number, in ascending order, because slots are given in order."""
         self._size = 0
         self._unused: dict[int, int] = {}
-        """Term → the version that removed its last user."""
+        """For each unused term the version that removed its last user."""
         self._since = self._changes = 0
         """The version of the last change of `_unused`, and the number of changes."""
         self._known: tuple[int, int, frozenset[int]] = (0, 0, NOTHING)
-        """What was found last: at which number of changes, for which version."""
+        """The last answer, with the number of changes and the version for which it was found."""
 
     def added(self, table: ClauseTable, first: int = 0) -> None:
-        """The clauses of a table from number `first` on belong to subscriptions that are being added."""
+        """Counts the clauses of a table from number `first` on, which belong to subscriptions that are being added."""
         self._learn()
         if not self._any or table.count == first:
             return
@@ -58,7 +58,7 @@ class TermUsers:
                 self._changes += 1
 
     def removed(self, given: NDArray[np.int64] | int, died: NDArray[np.int64], version: int) -> None:
-        """Slots that this version removes, before they are marked in `died`."""
+        """Counts slots that this version removes. Must be called before they are marked in `died`."""
         if not self._size:
             return
         slots = np.unique(given)
@@ -74,13 +74,13 @@ class TermUsers:
                     self._changes += 1
 
     def keep_all(self) -> None:
-        """All terms of the vocabulary have users that are not counted: those of an index that was read from a file."""
+        """Marks all terms of the vocabulary as used by subscriptions that are not counted: those of an index that was read from a file."""
         self._learn()
         for term in np.flatnonzero(self._is_term).tolist():
             self._users[term] = self._users.get(term, 0) + 1
 
     def unused(self, version: int) -> frozenset[int]:
-        """Terms that nothing tests which is visible at this version; maybe not all of them."""
+        """Returns terms that no subscription visible at this version tests; possibly not all of them."""
         changes, since = self._changes, self._since
         known = self._known
         if known[0] == changes and version >= known[1]:

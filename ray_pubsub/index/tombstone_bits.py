@@ -1,7 +1,8 @@
-"""Two bits per slot, for readers: nothing is to be said of it, it has a flag, or it was removed long ago.
+"""Two bits per slot for readers: the slot needs no check, it has a flag, or it was removed long ago.
 
-A slot that was removed a moment ago has a flag, and its version says for whom it is gone. When there are many such slots, a copy of the
-marks calls them gone: it is only in snapshots of later versions, whose readers need not look at versions, which are far apart in memory.
+A slot that was removed a moment ago has a flag, and its version says for which readers it is gone. When there are many such slots, they are
+marked as gone in a copy of the marks, which only snapshots of later versions have. Their readers need not look at versions, which are
+scattered in memory.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from ray_pubsub.kernels.index.hits import GONE, LOOK, set_marks
 __all__ = ["TombstoneBits"]
 
 FEWEST_SETTLED, SLOTS_PER_SETTLED = 1024, 512
-"""This many removals are settled together: a copy takes time in proportion to the slots."""
+"""This many removals are settled together, because a copy takes time in proportion to the slots."""
 LOOKS = tuple(LOOK << 2 * place for place in range(4))
-"""For the four slots of a byte."""
+"""The mark for each of the four slots of a byte."""
 
 
 class TombstoneBits:
-    """The writer's side: one thread at a time."""
+    """The writer's side of the marks. One thread at a time."""
 
     def __init__(self) -> None:
         self._removed: list[int] = []
-        """Since the last copy."""
+        """The slots removed since the last copy."""
         self._enough = FEWEST_SETTLED
 
     def of(self, flags: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """For slots with these flags."""
+        """Returns the marks for slots with these flags."""
         marks = self.with_room(np.zeros(0, np.uint8), len(flags))
         set_marks(marks, np.flatnonzero(flags), LOOK)
         return marks
@@ -42,7 +43,7 @@ class TombstoneBits:
         marks[place] = marks.item(place) | LOOKS[slot & 3]
 
     def remove(self, marks: NDArray[np.uint8], slot: int) -> NDArray[np.uint8]:
-        """The marks for snapshots from the removal on; `flags` says already that it is removed."""
+        """Returns the marks for snapshots from the removal on. `flags` must say already that the slot is removed."""
         removed = self._removed
         removed.append(slot)
         if len(removed) < self._enough:

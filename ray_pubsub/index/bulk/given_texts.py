@@ -1,4 +1,4 @@
-"""Many subscriptions as a user gives them, checked and parsed before an index is locked: the good ones, and why the others are refused."""
+"""Checks and parses many subscriptions before an index is locked: the good ones, and why the others are refused."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class GivenTexts(NamedTuple):
     ids: Sequence[str | int]
     sources: Sequence[Source]
     metadata: Sequence[Metadata | None] | None
-    """None if none of them carries anything."""
+    """None if no subscription has metadata."""
     rejections: list[Rejection]
 
 
 def read_texts(
     given: Any, texts: Iterable[str] | None, data: Any, tags: Any, shapes: ShapeCache, limits: Limits, *, compiled: bool
 ) -> GivenTexts:
-    """What `MatchIndex.add_many` takes. `compiled`: whether the index uses clauses, which many texts are made into together."""
+    """Reads the arguments of `MatchIndex.add_many`. `compiled`: the index uses clauses, to which many texts are compiled together."""
     ids, expressions = as_lists(ids=given, expressions=texts)
     carried = described(ids, given, data, tags)
     if compiled and are_worth_compiling(expressions):

@@ -1,4 +1,4 @@
-"""A table of intervals that is kept in the index only: its rows are read back from the clauses when they are needed."""
+"""A table of intervals that exists in the index only: its rows are read back from the clauses when they are needed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class ClauseStore(Protocol):
 
 
 class IndexedTable:
-    """The source of subscriptions that are one clause of intervals each. Keeping the table's columns too would cost as much
-    memory as the exact bounds in the index."""
+    """The source of subscriptions that are one clause of intervals each. Keeping the table's columns too would take as much memory as
+    the exact bounds in the index."""
 
     def __init__(self, store: ClauseStore) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""Reading a table of intervals: its columns checked, its rows grouped by subscription, its bounds as numbers."""
+"""Reads a table of intervals: checks its columns, groups its rows by subscription, and converts its bounds to numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLUMNS = ("id", "attribute", "low", "high", "low_closed", "high_closed")
 
 
 def checked_table(table: Any) -> Any:
-    """The table with its columns in place and of plain types, or a TableError."""
+    """Returns the table with all columns, of plain types. Raises TableError."""
     table = as_arrow_table(table, "predicates")
     for column in COLUMNS[:4]:
         if column not in table.column_names:
@@ -69,8 +69,9 @@ def checked_table(table: Any) -> Any:
 
 
 def group_by_id(ids: Any) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[np.int64] | list[str]]:
-    """(order, offsets, ids): subscription i, in order of first appearance, has the rows order[offsets[i]:offsets[i + 1]]; `order` is
-    None if the rows are in that order already, which is usual: then comparing neighbours is enough, without hashing every row."""
+    """Returns (order, offsets, ids): subscription i, in order of first appearance, has the rows order[offsets[i]:offsets[i + 1]].
+    `order` is None if the rows are in that order already, which is usual: comparing neighbours then suffices, without hashing every
+    row."""
     if pa.types.is_integer(ids.type):
         values = ids.to_numpy(zero_copy_only=False)
         starts = np.flatnonzero(values[1:] != values[:-1]) + 1
@@ -91,14 +92,14 @@ def group_by_id(ids: Any) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], 
 
 @dataclass(slots=True, eq=False)
 class Names:
-    """Attribute names: a number per row, as narrow as it can be, and the name of each number."""
+    """Attribute names: a number per row, as narrow as possible, and the name of each number."""
 
     number: NDArray[Any]
     texts: list[str]
 
 
 def texts_of(name: str, column: Any) -> list[Any]:
-    """A column of strings as a list. Raises TableError where Arrow has bytes that are not UTF-8."""
+    """Returns a column of strings as a list. Raises TableError where Arrow has bytes that are not UTF-8."""
     try:
         texts: list[Any] = column.to_pylist()
         return texts
@@ -124,20 +125,21 @@ def names_of(column: Any) -> Names:
 
 @dataclass(slots=True, eq=False)
 class BoundColumn:
-    """`low` or `high`: per row the bound as (whole, rest), and whether there is one. What is the same in every row takes no memory."""
+    """The column `low` or `high`: for each row the bound as (whole, rest), and whether there is one. A part that is the same in every
+    row takes no memory."""
 
     whole: NDArray[Any]
     rest: NDArray[np.float64]
     given: NDArray[np.bool_]
     strings: list[str] | None = None
-    """If the bounds are strings: `whole` is a position in here."""
+    """The strings if the bounds are strings; `whole` is then a position in this list."""
 
     def take(self, rows: NDArray[np.int64]) -> BoundColumn:
         whole, rest, given = (take_rows(each, rows) for each in (self.whole, self.rest, self.given))
         return BoundColumn(whole, rest, given, self.strings)
 
     def at(self, row: int, kind: Kind) -> Any:
-        """The bound as a Python object; None if there is none."""
+        """Returns the bound as a Python object, or None if there is none."""
         if not self.given[row]:
             return None
         whole, rest = int(self.whole[row]), float(self.rest[row])
@@ -151,8 +153,8 @@ class BoundColumn:
 
 
 def bound_columns(table: Any, ids_at: Any) -> tuple[BoundColumn, BoundColumn, dict[int, Rejection]]:
-    """Both bounds, and the rejected rows: row → Rejection. A subscription with a bad bound is rejected as a whole; the others are not
-    affected. `ids_at(row)` is the id of a row's subscription."""
+    """Returns both bounds, and a rejection for each rejected row. A subscription with a bad bound is rejected as a whole; the others are
+    not affected. `ids_at(row)` is the id of a row's subscription."""
     refused: dict[int, Rejection] = {}
 
     def refuse(row: int, column: str, reason: str) -> None:
@@ -178,7 +180,7 @@ def bound_columns(table: Any, ids_at: Any) -> tuple[BoundColumn, BoundColumn, di
 
 
 def _spread(batch: Any, rows: int) -> BoundColumn:
-    """The values of a lane, spread over all rows of the input; rows without a value are marked."""
+    """Spreads the values of a lane over all rows of the input; rows without a value are marked."""
     if not batch.lanes or not len(batch.lanes[0]):
         return BoundColumn(_same(0, rows), _same(0.0, rows), _same(False, rows))
     lane = batch.lanes[0]
@@ -200,8 +202,8 @@ def _spread(batch: Any, rows: int) -> BoundColumn:
 
 
 def exact_column(kind: Kind, whole: NDArray[Any], rest: NDArray[np.float64], missing: NDArray[np.bool_]) -> Any | None:
-    """Bounds of numbers or timestamps as an Arrow array, null where one is missing, in few bytes; None if Arrow's types would change one:
-    integers beyond 2**53 beside fractions."""
+    """Returns bounds of numbers or timestamps as a compact Arrow array, null where one is missing; None if Arrow's types would change
+    one: integers beyond 2**53 beside fractions."""
     mask = missing if missing.any() else None
     if kind == Kind.TIMESTAMP:
         return pa.array(np.ascontiguousarray(whole, np.int64), pa.int64(), mask=mask).cast(pa.timestamp("us", "UTC"))
@@ -217,12 +219,12 @@ def exact_column(kind: Kind, whole: NDArray[Any], rest: NDArray[np.float64], mis
 
 
 def take_rows(column: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
-    """column[rows]; a column that is the same in every row still takes no memory."""
+    """Returns column[rows]. A column that is the same in every row still takes no memory."""
     return _same(column[0], len(rows)) if column.strides == (0,) and len(column) else column[rows]
 
 
 def closed_flags(table: Any, column: str) -> NDArray[np.bool_]:
-    """Whether each bound is closed: true without the column, and where it is null."""
+    """Returns whether each bound is closed: true if the column is missing, and where it is null."""
     if column not in table.column_names:
         return _same(True, table.num_rows)
     flags: NDArray[np.bool_] = table.column(column).fill_null(True).to_numpy()
@@ -230,7 +232,7 @@ def closed_flags(table: Any, column: str) -> NDArray[np.bool_]:
 
 
 def kind_of(table: Any) -> Kind:
-    """The kind of both bounds; a table has bounds of one kind."""
+    """Returns the kind of both bounds; a table has bounds of one kind."""
     kinds = {column: _kind_of_type(column, table.column(column).type) for column in ("low", "high")}
     found = {kind for kind in kinds.values() if kind is not None}
     if len(found) != 1:
@@ -257,7 +259,7 @@ def _same(value: Any, rows: int) -> NDArray[Any]:
 
 
 def plain_column(column: Any) -> Any:
-    """The column without a dictionary, which may contain nulls. Arrow mostly does this without copying the strings."""
+    """Returns the column without a dictionary, which may contain nulls. Arrow mostly does this without copying the strings."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 

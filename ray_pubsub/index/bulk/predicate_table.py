@@ -38,7 +38,7 @@ __all__ = ["PredicateTable", "interval_tree"]
 
 
 class PredicateTable:
-    """The good subscriptions of a table, grouped by id in order of first appearance; `first_slot` is given when they are added."""
+    """The good subscriptions of a table, grouped by id in order of first appearance. `first_slot` is set when they are added."""
 
     def __init__(self, table: Any) -> None:
         table = checked_table(table)
@@ -47,7 +47,7 @@ class PredicateTable:
             group_by_id(table.column("id").chunk(0)) if table.num_rows else (None, np.zeros(1, np.int64), [])
         )
         self.input_rows: NDArray[np.int64] | None = order
-        """The input's row of each row here; None if it is the same."""
+        """The input's row of each row here; None if they are the same."""
         if order is not None:
             table = table.take(pa.array(order))
 
@@ -101,7 +101,7 @@ class PredicateTable:
         return bool(find_plain(offsets, attribute, low, high, last, self.plain, self._continued))
 
     def _order_attributes(self) -> None:
-        """Rows of one subscription and attribute become neighbours."""
+        """Sorts rows so that those of one subscription and attribute are neighbours."""
         owner = np.repeat(np.arange(len(self.ids)), np.diff(self.offsets))
         order = np.lexsort((self.attribute, owner))
         self.input_rows = order if self.input_rows is None else self.input_rows[order]
@@ -113,13 +113,13 @@ class PredicateTable:
         self._low, self._high = self._low.take(rows), self._high.take(rows)
 
     def has_sets(self) -> NDArray[np.bool_]:
-        """Per subscription, whether an attribute has several intervals."""
+        """Returns for each subscription whether an attribute has several intervals."""
         found = np.zeros(len(self.ids), dtype=np.bool_)
         found[np.searchsorted(self.offsets, np.flatnonzero(self._continued), side="right") - 1] = True
         return found
 
     def take(self, numbers: NDArray[np.int64]) -> PredicateTable:
-        """The table of these subscriptions only, ascending."""
+        """Returns a table of these subscriptions only; the numbers must ascend."""
         if len(numbers) == len(self.ids):
             return self
         found = copy.copy(self)
@@ -135,7 +135,7 @@ class PredicateTable:
         return found
 
     def clauses(self, slots: NDArray[np.int64], vocabulary: Vocabulary) -> ClauseTable:
-        """The clauses of plain subscriptions."""
+        """Returns the clauses of plain subscriptions."""
         rows, lengths = self._rows_of(slots)
         attributes = np.array(vocabulary.attributes.numbers(self.attributes), dtype=np.int32)
         count = len(self.attribute)
@@ -157,8 +157,8 @@ class PredicateTable:
         return ClauseTable(len(slots), slots.astype(np.int64), offsets, TestColumns(fields)[rows], OpaqueSets.empty())
 
     def arrow(self, slots: NDArray[np.int64]) -> Any | None:
-        """The rows of plain subscriptions as `MatchIndex.add_predicates` takes them, with the slots as ids. None if no type of Arrow holds
-        the bounds exactly."""
+        """Returns the rows of plain subscriptions as `MatchIndex.add_predicates` takes them, with the slots as ids; None if no Arrow
+        type holds the bounds exactly."""
         rows, lengths = self._rows_of(slots)
         number = pa.array(self.attribute[rows].astype(np.int32))
         attributes = pa.DictionaryArray.from_arrays(number, pa.array(self.attributes, pa.string()))
@@ -171,7 +171,7 @@ class PredicateTable:
         return pa.table(columns)
 
     def _rows_of(self, slots: NDArray[np.int64]) -> tuple[Any, NDArray[np.int64]]:
-        """Which rows these subscriptions have, and how many each."""
+        """Returns the rows of these subscriptions, and the number of rows of each."""
         lengths = np.diff(self.offsets)
         if len(slots) == len(self.ids):
             return slice(None), lengths
@@ -207,7 +207,7 @@ class PredicateTable:
 def interval_tree(
     attribute: str, kind: Kind, low: Operand | None, high: Operand | None, low_closed: bool, high_closed: bool
 ) -> Tree:
-    """The predicate of an interval, as a tree."""
+    """Returns the predicate of an interval, as a tree."""
     if low is None and high is None:
         middle = Operand(kind, MIDDLE[kind])  # any value of the kind
         return disjunction([Comparison(attribute, "<", middle), Comparison(attribute, ">=", middle)])
@@ -228,14 +228,14 @@ def _sides(bounded: NDArray[np.bool_], closed: NDArray[np.bool_], if_closed: int
 
 
 def _read_only(column: NDArray[Any]) -> NDArray[Any]:
-    """Contiguous and read-only, so that the kernel is compiled for one type of array only."""
+    """Makes a column contiguous and read-only, so that the kernel is compiled for one type of array only."""
     found = np.ascontiguousarray(column).view()
     found.flags.writeable = False
     return found
 
 
 def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """start, start + 1, … for each start, concatenated."""
+    """Returns start, start + 1, … for each start, concatenated."""
     ends = np.cumsum(lengths)
     ranges: NDArray[np.int64] = np.arange(int(lengths.sum())) + np.repeat(starts - (ends - lengths), lengths)
     return ranges

@@ -1,5 +1,5 @@
-"""Many subscriptions given as texts, compiled to clauses before any lock is taken: an index only has to number their names and put the
-clauses in place."""
+"""Many subscriptions given as texts, compiled to clauses before any lock is taken: an index only has to number their names and add the
+clauses."""
 
 from __future__ import annotations
 
@@ -26,26 +26,28 @@ from ray_pubsub.settings import Limits
 __all__ = ["TextBatch", "are_worth_compiling", "is_long"]
 
 TEXTS_FOR_KERNELS, TEXTS_TO_LOAD_KERNELS = 16, 1000
-"""From how many texts on the kernels compile them together; in a process that has not loaded those yet, it takes more to pay for that."""
+"""The number of texts from which on the kernels compile them together. In a process that has not loaded these kernels yet, more texts
+are needed to pay for loading."""
 LONG_TEXT = 4000
-"""Characters of a text that is compiled by kernels even if it comes alone: in Python it would take milliseconds, under the index's lock."""
+"""A text with more characters is compiled by kernels even if it comes alone: in Python that would take milliseconds, under the index's
+lock."""
 
 LONG_TEXTS = 50_000
-"""Characters of some texts that are compiled by kernels however few they are."""
+"""Texts with more characters in all are compiled by kernels, however few they are."""
 
 AT_ONCE = 1024
-"""Texts that are parsed together, and then compiled, where the kernels do not read them."""
+"""The number of texts that are parsed together, and then compiled, if the kernels do not read them."""
 
 
 def are_worth_compiling(texts: Sequence[str]) -> bool:
-    """Whether these are many enough, or long enough, to be compiled together."""
+    """Returns whether there are enough texts, or long enough ones, to be compiled together."""
     if len(texts) >= (TEXTS_FOR_KERNELS if kernels_are_loaded() else TEXTS_TO_LOAD_KERNELS):
         return True
     return any(map(is_long, texts)) or sum(len(text) for text in texts if isinstance(text, str)) > LONG_TEXTS
 
 
 def is_long(text: object) -> bool:
-    """Whether a text is compiled by kernels even if it comes alone."""
+    """Returns whether a text is compiled by kernels even if it comes alone."""
     return isinstance(text, str) and len(text) > LONG_TEXT
 
 
@@ -58,10 +60,10 @@ class TextBatch(Sequence[Source]):
         self._flags = np.where(compiled.repeated, MULTIPLE, 0).astype(np.uint8)
         self._flags[compiled.weakened] |= RESIDUAL
         self._errors: dict[int, RayPubSubError] = {}
-        parse = shapes.parse  # one bound method for all
+        parse = shapes.parse  # one bound method is shared by all
         self._sources: list[Source] = [SavedText(text, parse) for text in texts]
         self._slots = np.arange(len(texts))
-        """Text → slot, -1 for one that is not added."""
+        """The slot of each text, -1 for one that is not added."""
         if len(compiled.left):
             self._add_left(compiled.left, texts, shapes, limits)
 
@@ -79,19 +81,19 @@ class TextBatch(Sequence[Source]):
 
     @classmethod
     def of_one(cls, text: str, shapes: ShapeCache, limits: Limits) -> TextBatch:
-        """One long text. Raises an ExpressionError."""
+        """Compiles one long text. Raises ExpressionError."""
         batch = cls([text], shapes, limits)
         for error in batch._errors.values():
             raise error
         return batch
 
     def refuse(self, rejections: Iterable[Rejection]) -> None:
-        """Texts that are not added, whatever they are, unless they are no expressions: then that is the reason."""
+        """Refuses texts for these reasons. If a text is not a valid expression either, that is the reason given."""
         for rejection in rejections:
             self._errors.setdefault(rejection.position, rejection.error)
 
     def accept(self, ids: Sequence[Any]) -> tuple[Sequence[Any], list[Rejection]]:
-        """Keeps only the texts that are expressions and whose ids are ids: those ids, and why the others are refused."""
+        """Keeps only the texts that are valid expressions with valid ids. Returns those ids, and the rejections of the others."""
         if not are_ids(ids):
             for place, identity in enumerate(ids):
                 try:
@@ -109,7 +111,8 @@ class TextBatch(Sequence[Source]):
         return [ids[place] for place in good], refused
 
     def number(self, first_slot: int, added: NDArray[np.int64]) -> None:
-        """Text i of those accepted has the slot first_slot + i if that is among `added`, else another one took its place."""
+        """Assigns slots. Accepted text i has the slot first_slot + i if that is among `added`; otherwise another text with the same id
+        replaced it."""
         slots = self._slots + first_slot
         slots[self._slots < 0] = -1
         if len(added) < len(self._sources):
@@ -118,7 +121,7 @@ class TextBatch(Sequence[Source]):
         self._slots = slots
 
     def clauses(self, vocabulary: Vocabulary) -> ClauseTable:
-        """The clauses of the slots that are added, in another vocabulary."""
+        """Returns the clauses of the added slots, in another vocabulary."""
         table = self._table
         kept = self._slots[table.owners[: table.count]] >= 0
         if not kept.all():
@@ -126,12 +129,12 @@ class TextBatch(Sequence[Source]):
         return move_table(table, self._slots, self._vocabulary, vocabulary)
 
     def flagged(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Slots that are to be marked, and how."""
+        """Returns the slots that must be marked, and their flags."""
         places = np.flatnonzero((self._flags > 0) & (self._slots >= 0))
         return self._slots[places], self._flags[places]
 
     def residual(self) -> Iterator[tuple[int, Source]]:
-        """Slots whose clauses only find candidates, with the sources that decide."""
+        """Yields the slots whose clauses only find candidates, with the sources that decide."""
         places = np.flatnonzero((self._flags & RESIDUAL > 0) & (self._slots >= 0))
         order = {slot: number for number, slot in enumerate(np.sort(self._slots[self._slots >= 0]).tolist())}
         for slot in self._slots[places].tolist():
@@ -139,15 +142,15 @@ class TextBatch(Sequence[Source]):
 
     @property
     def attributes(self) -> list[str]:
-        """What the texts name."""
+        """The attributes that the texts name."""
         return self._vocabulary.attributes.texts
 
     def _add_left(self, left: NDArray[np.int64], texts: Sequence[str], shapes: ShapeCache, limits: Limits) -> None:
-        """What the kernels did not read is compiled one by one."""
+        """Compiles the texts that the kernels did not read, one by one."""
         compiler = Compiler(self._vocabulary, limits)
         compiler.resume_table(self._table)
         places = left.tolist()
-        for start in range(0, len(places), AT_ONCE):  # not all at once: trees take memory
+        for start in range(0, len(places), AT_ONCE):  # in portions, because trees take memory
             some = places[start : start + AT_ONCE]
             parsed = shapes.parse_many([texts[place] for place in some])
             for place, expression in zip(some, parsed, strict=True):
@@ -155,7 +158,7 @@ class TextBatch(Sequence[Source]):
                     self._errors[place] = expression
                 else:
                     self._append(place, expression, compiler.compile(expression))
-        # In the order of their slots again.
+        # Restores the order of their slots.
         self._table = self._table.take(np.argsort(self._table.owners[: self._table.count], kind="stable"))
 
     def _append(self, place: int, expression: Expression, compiled: Compiled) -> None:

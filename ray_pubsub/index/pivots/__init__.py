@@ -1,1 +1,1 @@
-"""Pivots that follow the stream: what events carry, when that has changed, and which blocks are rebuilt for it."""
+"""Adapts pivots to the stream: what events carry, when that has changed, and which blocks are rebuilt for it."""

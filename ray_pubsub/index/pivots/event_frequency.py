@@ -1,8 +1,8 @@
-"""How often events carry each attribute, learned from the events themselves (OpIndex section 4.1, Lemma 2: the rarest attribute of a clause
-is its best pivot). Blocks are built with what is known by then, and built again when that pays (repivot_policy.py).
+"""Learns from events how often they carry each attribute (OpIndex section 4.1, Lemma 2: the rarest attribute of a clause is its best
+pivot). Blocks are built with what is known by then, and built again when that pays (repivot_policy.py).
 
-A match counts, and does nothing else. Now and then what was counted is compared with what was known before (stream_turn.py): as long as the
-stream stays as it is, all of it counts and rare attributes are known well; once it has turned, only what came since.
+A match only counts. Now and then the counts are compared with what was known before (stream_turn.py): as long as the stream stays the same,
+all of it counts and rare attributes are known well; after it has turned, only what came since.
 """
 
 from __future__ import annotations
@@ -21,33 +21,34 @@ __all__ = ["EventFrequency"]
 
 LARGE = 64
 EVERY = 16
-"""Small batches, and wide ones, are counted one in this many: counting costs a microsecond for a few attributes, a match not much more."""
+"""Of small batches, and of wide ones, one in this many is counted: counting costs a microsecond for a few attributes, a match not much
+more."""
 FEWEST = 256
-"""Events that say something."""
+"""The fewest events from which anything is concluded."""
 MOST_NAMES = 65_536
 MEMORY = 1_000_000
-"""Events after which what was counted counts half, whether or not a turn was noticed. So do names without end."""
+"""The number of events after which counts are halved, whether or not a turn was noticed. Too many names have the same effect."""
 
 
 class EventFrequency:
-    """Approximate, and cheap: concurrent readers may lose a count."""
+    """The shares of events that carry each attribute. Approximate and cheap: concurrent readers may lose a count."""
 
     def __init__(self) -> None:
         self._known, self._recent = Counted(), Counted()
         self._calls = 0
         self.seen = 0
-        """Events that came by, counted or not."""
+        """The number of events seen, counted or not."""
         self.turns = 0
-        """How often the stream was found to have changed."""
+        """The number of times that the stream was found to have changed."""
 
     @property
     def events(self) -> float:
-        """Events that the shares are of, older ones with less weight."""
+        """The number of events that the shares are based on; older ones have less weight."""
         return self._known.events + self._recent.events
 
     @property
     def names(self) -> int:
-        """Attributes that are known of."""
+        """The number of known attributes."""
         return len(self._known.counts.keys() | self._recent.counts.keys())
 
     def observe(self, events: EventBatch) -> None:
@@ -55,7 +56,7 @@ class EventFrequency:
         self.seen += events.size
         if self._calls % EVERY and (
             events.size < LARGE or len(events.lanes) > events.size
-        ):  # no lanes are made for one
+        ):  # no lanes are made for a single event
             return
         recent = self._recent
         counts = recent.counts
@@ -66,7 +67,7 @@ class EventFrequency:
             self.learn()
 
     def learn(self) -> bool:
-        """Takes what was counted since the last time for known. Returns whether it contradicts what was known, which is forgotten then."""
+        """Merges the recent counts into what is known. Returns whether they contradict it; it is then forgotten."""
         if self._recent.events < FEWEST:
             return False
         recent, self._recent = self._recent, Counted()
@@ -79,7 +80,7 @@ class EventFrequency:
         return turned
 
     def of(self, vocabulary: Vocabulary) -> NDArray[np.float64] | None:
-        """Per attribute number the part of events that carry it; None until enough were seen."""
+        """Returns for each attribute number the share of events that carry it; None until enough were seen."""
         known, recent = self._known, self._recent
         events = known.events + recent.events
         if events < FEWEST:
@@ -90,19 +91,19 @@ class EventFrequency:
         return np.minimum(1.0, np.array(counts, dtype=np.float64) / events)
 
     def expect(self, shares: Mapping[str, float]) -> None:
-        """What is known before any event came, if anything; it counts as the fewest events that say something."""
+        """Sets what is known before any event came. It weighs as much as the fewest events from which anything is concluded."""
         if shares:
             self._known = Counted(FEWEST, {name: FEWEST * share for name, share in shares.items()})
 
     def state(self) -> State:
-        """The saved form."""
+        """Returns the saved form."""
         recent = self._recent
         known = self._known.plus(Counted(recent.events, recent.counts.copy()))
         counts = np.fromiter(known.counts.values(), np.float64, len(known.counts))
         return {"names": Texts(list(known.counts)), "counts": counts, "events": int(known.events)}
 
     def restore(self, state: SavedState) -> None:
-        """What `state` gave, as if it had been learned here. Raises UnfitStateError."""
+        """Restores what `state` returned, as if it had been learned here. Raises UnfitStateError."""
         names = state.texts("names")
         counts = state.array("counts", np.float64, len(names))
         events = state.number("events", 0, 2 * MEMORY)
@@ -111,7 +112,7 @@ class EventFrequency:
 
 
 def _faded(counted: Counted) -> Counted:
-    """Half of it, without the rarest names if there are too many."""
+    """Halves the counts, and drops the rarest names if there are too many."""
     kept = {name: count / 2 for name, count in counted.counts.items() if count >= 2}
     if len(kept) > MOST_NAMES:
         kept = dict(sorted(kept.items(), key=lambda item: -item[1])[: MOST_NAMES // 2])

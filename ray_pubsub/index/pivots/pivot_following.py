@@ -1,8 +1,9 @@
-"""Blocks follow the stream: every few thousand events a thread looks whether pivots chosen again would pay (repivot_policy.py), and has
-such blocks rebuilt (segment_maintenance.py).
+"""Makes blocks follow the stream: every few thousand events a thread checks whether choosing pivots again would pay (repivot_policy.py),
+and has such blocks rebuilt (segment_maintenance.py).
 
-A match only compares two numbers, and starts the thread when it is time. The thread ends when it has looked, so an idle index has none.
-There is one also where merges are inline: nobody changes the index then who could wait."""
+A match only compares two numbers, and starts the thread when it is time. The thread ends after its check, so an idle index has none. The
+thread is used also if merges are inline, because a match is not a change that could wait for a rebuild.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ __all__ = ["PivotFollowing"]
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What the last look at a block was based on, and found."""
+    """The state of the stream at the last check of a block, and its result."""
 
     turns: int
     events: float
@@ -31,22 +32,22 @@ class Looked:
 
 
 class PivotFollowing:
-    """Of one live index."""
+    """Follows the stream for one live index."""
 
     def __init__(self, index: SegmentedIndex, policy: RepivotPolicy) -> None:
         self._index, self.policy = index, policy
         self.rebuilt = 0
-        """How often a block was rebuilt."""
+        """The number of times that a block was rebuilt."""
         self._last_look = index.frequency.seen
         self.look_at = self._last_look + policy.look_events
-        """A match calls `look` when this many events were seen."""
+        """A match calls `look` when this number of events was seen."""
         self._looked: WeakKeyDictionary[Segment, Looked] = WeakKeyDictionary()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
 
     def look(self) -> None:
-        """Starts a look, unless one is going on. Never waits for it."""
+        """Starts a check, unless one is running. Never waits for it."""
         if not self._starting.acquire(blocking=False):
             return
         try:
@@ -62,7 +63,7 @@ class PivotFollowing:
             self._starting.release()
 
     def wait(self) -> None:
-        """Until no look is going on; raises what the last one failed with."""
+        """Waits until no check is running. Raises the error with which the last one failed."""
         thread = self._thread
         if thread is not None:
             thread.join()
@@ -73,7 +74,7 @@ class PivotFollowing:
     def _work(self) -> None:
         try:
             self._look_at_all()
-        except BaseException as failure:  # the index is right as it is; `wait` raises it
+        except BaseException as failure:  # the index is still correct; `wait` raises the failure
             self._failure = failure
         finally:
             self._put_off()
@@ -105,7 +106,7 @@ class PivotFollowing:
                 fresh = index.maintenance.rebuild(block)
                 if fresh is not None:
                     self.rebuilt += 1
-                    # Their pivots are what this stream asks for, whatever an estimate from a sample says of them.
+                    # Their pivots were chosen for this stream, whatever an estimate from a sample says of them.
                     self._looked.update((each, now) for each in fresh)
 
     def _is_settled(self, last: Looked, now: Looked) -> bool:

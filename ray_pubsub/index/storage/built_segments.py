@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["BuiltSegments", "restore"]
 
 AT_ONCE = 1 << 17
-"""Clauses read back from a segment at a time."""
+"""The number of clauses that are read back from a segment at a time."""
 
 
 class BuiltSegments:
@@ -53,7 +53,7 @@ class BuiltSegments:
         return {"dead": int(dead), "flags": flags if flags.any() else None, "blocks": blocks, "frequency": known}
 
     def tables_of(self, slots: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], ClauseTable]]:
-        """The clauses of these slots, part by part: the place of each clause's owner in `slots`, which ascend, and the clauses."""
+        """Yields the clauses of these slots, which ascend, part by part: the place of each clause's owner in `slots`, and the clauses."""
         if not len(slots):
             return
         place_of = np.full(len(self._snapshot.died), -1, np.int64)

@@ -1,7 +1,7 @@
 """A saved index: one file (sealed_file.py) with the same content in two forms.
 
-- The subscriptions (saved_subscriptions.py): ids, texts and rows of intervals. That is the index; any release can build it from them.
-- The blocks as they were built (built_segments.py), if the engine has blocks: a release of the same layout takes them as they are, and
+- The subscriptions (saved_subscriptions.py): ids, texts and rows of intervals. They define the index; any release can build it from them.
+- The blocks as they were built (built_segments.py), if the engine has blocks: a release of the same layout uses them as they are, and
   texts are parsed only when they are needed. With another layout, or another engine at loading, the subscriptions are added again.
 
 Checksums detect accidental damage. A forged file with correct checksums is rejected, or gives an index with other matches, or an error
@@ -46,7 +46,7 @@ __all__ = ["Content", "SavedIndex", "dump", "load", "read", "save"]
 
 INDEX = FileKind(b"ray-pubsub\r\n", 1, "a saved ray-pubsub index")
 AN_ARRAY = 1
-"""Code of the msgpack extension that stands for an array, by its number."""
+"""The code of the msgpack extension that stands for an array, by its number."""
 SPOILT = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError),
     pa.ArrowException,
@@ -64,14 +64,14 @@ class Content(NamedTuple):
     listed: Listed
     built: BuiltParts | None
     carried: list[tuple[int, Metadata]]
-    """Places of subscriptions with metadata."""
+    """The places of subscriptions with metadata, and the metadata."""
 
 
 class SavedIndex:
     """A file that was read and checked."""
 
     def __init__(self, name: str, unsealed: Unsealed, built: bool) -> None:
-        """Raises IndexFileError. `built`: take the blocks as they are."""
+        """`built`: use the blocks as they are. Raises IndexFileError."""
         self._name = name
         header = unsealed.header
         with _Refusing(name):
@@ -124,17 +124,17 @@ class SavedIndex:
             return catalogue
 
     def metadata(self) -> list[tuple[str | int, Metadata]]:
-        """Ids of subscriptions that carry something, with what they carry."""
+        """Returns the ids of subscriptions that have metadata, with the metadata."""
         return [(self._ids[place : place + 1].tolist()[0], metadata) for place, metadata in self._metadata]
 
     def in_order(self) -> Iterator[tuple[Any, Any]]:
-        """The subscriptions, run by run: ids and texts, or None and a table of intervals."""
+        """Yields the subscriptions, run by run: ids and texts, or None and a table of intervals."""
         with _Refusing(self._name):
             yield from in_order(self._ids, self._names, self._tables)
 
 
 class _Refusing:
-    """Turns every error within into an IndexFileError."""
+    """Converts every error within the block to an IndexFileError."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -150,12 +150,12 @@ class _Refusing:
 
 
 def save(path: str | os.PathLike[str], content: Content) -> None:
-    """Writes beside the target, then renames: no reader ever sees half a file."""
+    """Writes beside the target, then renames, so that no reader ever sees half a file."""
     write_whole(path, *_parts(content))
 
 
 def dump(content: Content) -> bytes:
-    """The content of the file."""
+    """Returns the content of the file."""
     return b"".join(_parts(content))
 
 
@@ -166,7 +166,7 @@ def load(path: str | os.PathLike[str], engine: str | None = None) -> SavedIndex:
 
 
 def read(name: str, content: Any) -> SavedIndex:
-    """The same for bytes that `dump` returned."""
+    """Does the same for bytes that `dump` returned."""
     unsealed = read_memory(INDEX, name, content, lambda header: _wanted(header, None))
     return SavedIndex(name, unsealed, _is_built(unsealed.header, None))
 
@@ -197,7 +197,7 @@ def _layout() -> str:
 
 
 def _is_built(header: dict[str, Any], engine: str | None) -> bool:
-    """Whether the blocks can be taken as they are."""
+    """Returns whether the blocks can be used as they are."""
     return header.get("layout") == _layout() and engine in (None, header.get("engine"))
 
 

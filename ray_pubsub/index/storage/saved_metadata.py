@@ -1,5 +1,5 @@
-"""What subscriptions of a saved index carry, as an Arrow table: place (which subscription), data (JSON or null), tags. A release that
-does not know the table passes over it."""
+"""The metadata of a saved index's subscriptions as an Arrow table: place (which subscription), data (JSON or null), tags. A release that
+does not know the table ignores it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["metadata_of_table", "metadata_table"]
 
 
 def metadata_table(carried: list[tuple[int, Metadata]]) -> Any:
-    """Of places and what they carry."""
+    """Returns the table of places and their metadata."""
     return pa.table(
         {
             "place": pa.array([place for place, _ in carried], pa.int64()),
@@ -26,7 +26,7 @@ def metadata_table(carried: list[tuple[int, Metadata]]) -> Any:
 
 
 def metadata_of_table(table: Any, count: int) -> list[tuple[int, Metadata]]:
-    """The way back, of an index with `count` subscriptions. Nothing in a file is trusted: what is read is checked as if a user gave it."""
+    """Reads the table of an index with `count` subscriptions. Nothing in a file is trusted: the content is checked as if a user gave it."""
     if table is None:
         return []
     places = table.column("place").to_numpy()

@@ -38,7 +38,7 @@ SORTS: dict[type, int] = defaultdict(lambda: TEXT, {IndexedTable: ROWS, Predicat
 
 
 class Listed(NamedTuple):
-    """Subscriptions in the order they were added."""
+    """Subscriptions in the order in which they were added."""
 
     slots: NDArray[np.int64]
     ids: NDArray[Any]
@@ -46,7 +46,7 @@ class Listed(NamedTuple):
 
 
 def subscription_tables(listed: Listed, built: BuiltParts | None, vocabulary: Vocabulary) -> list[tuple[str, Any]]:
-    """The tables with their names. `built` has the clauses, if the sources do not; `vocabulary` is that of the clauses."""
+    """Returns the tables with their names. `built` has the clauses, if the sources do not; `vocabulary` is that of the clauses."""
     sort = np.fromiter(map(SORTS.__getitem__, map(type, listed.sources)), np.int8, len(listed.slots))
     rows = _Rows(vocabulary)
     for source, places in _by_source(listed, np.flatnonzero(sort == TABLE)):
@@ -70,7 +70,7 @@ def subscription_tables(listed: Listed, built: BuiltParts | None, vocabulary: Vo
 
 
 def _by_source(listed: Listed, places: NDArray[np.int64]) -> Iterator[tuple[Any, NDArray[np.int64]]]:
-    """The sources of several subscriptions, each with the places of its subscriptions."""
+    """Yields the sources of several subscriptions, each with the places of its subscriptions."""
     identity = np.fromiter((id(listed.sources[place]) for place in places.tolist()), np.int64, len(places))
     _, first, which = np.unique(identity, return_index=True, return_inverse=True)
     for number, place in enumerate(first.tolist()):
@@ -84,7 +84,7 @@ class _Rows:
         self._vocabulary = vocabulary
         self._batches: dict[str, list[Any]] = {}
         self.refused: list[int] = []
-        """Places of those whose bounds no Arrow type holds exactly: integers beyond 2**53 beside fractions."""
+        """The places of subscriptions whose bounds no Arrow type holds exactly: integers beyond 2**53 beside fractions."""
 
     def add(self, table: ClauseTable, places: NDArray[np.int64]) -> None:
         """Adds clauses, each with its place."""
@@ -127,7 +127,7 @@ class _Rows:
 
 
 def _texts(listed: Listed, places: NDArray[np.int64]) -> Any:
-    """The texts at these places; texts of a loaded index are copied without becoming Python objects."""
+    """Returns the texts at these places; texts of a loaded index are copied without becoming Python objects."""
     loaded = np.fromiter((type(listed.sources[place]) is SavedTexts for place in places.tolist()), bool, len(places))
     single = places[~loaded]
     each = zip([listed.sources[place] for place in single.tolist()], listed.slots[single].tolist(), strict=True)
@@ -184,7 +184,7 @@ def texts_and_places(table: Any, count: int) -> tuple[Any, NDArray[np.int64]]:
 
 
 def in_order(ids: NDArray[Any], names: list[str], tables: list[tuple[str, Any]]) -> Iterator[tuple[Any, Any]]:
-    """Ids and texts, or None and a table that `add_predicates` takes: run by run, in the order of adding."""
+    """Yields ids and texts, or None and a table that `add_predicates` takes, run by run in the order of adding."""
     parts: list[tuple[str, NDArray[np.int64], Any]] = []
     which = np.full(len(ids), -1, np.int64)
     for name, unordered in tables:
@@ -209,7 +209,7 @@ def in_order(ids: NDArray[Any], names: list[str], tables: list[tuple[str, Any]])
 
 
 def _of_one_type(ids: NDArray[Any]) -> Iterator[slice]:
-    """Runs of ids that are all numbers or all strings, because a table has ids of one type."""
+    """Yields runs of ids that are all numbers or all strings, because a table has ids of one type."""
     if ids.dtype == np.int64:
         yield slice(0, len(ids))
         return

@@ -21,7 +21,7 @@ class SavedTexts:
     """The source of many subscriptions."""
 
     def __init__(self, slots: NDArray[np.int64], texts: Any, parse: Parse, name: str) -> None:
-        """`texts`: an Arrow array; text i is that of slots[i], which ascend. `name`: of the file, for errors."""
+        """`texts` is an Arrow array; text i belongs to slots[i], which ascend. `name` is that of the file, for errors."""
         self.slots, self.texts, self._name = slots, texts, name
 
         def parse_saved(text: str) -> Expression:
@@ -37,7 +37,7 @@ class SavedTexts:
         return int(self.slots.nbytes + self.texts.nbytes)
 
     def places(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where in `texts` the texts of these slots are."""
+        """Returns the positions in `texts` of these slots' texts."""
         return np.searchsorted(self.slots, slots)
 
     def text_at(self, slot: int) -> str:
@@ -51,12 +51,12 @@ class SavedTexts:
         return self._parse(self.text_at(slot)).tree
 
     def alone(self, slot: int) -> SavedText:
-        """A source for one of them, which does not keep the others."""
+        """Returns a source for one of the texts, which does not keep the others in memory."""
         return SavedText(self.text_at(slot), self._parse)
 
 
 class SavedText:
-    """The source of one subscription; parsed once."""
+    """The source of one subscription, which is parsed once."""
 
     __slots__ = ("_parse", "_tree", "text")
 

@@ -1,10 +1,10 @@
-"""A file of Arrow tables and arrays with a header, written whole or not at all, checked whole before anything of it is used.
+"""A file of Arrow tables and arrays with a header, written atomically, and checked completely before anything of it is used.
 
     magic, format version, header length       24 bytes
     header                                     msgpack, with length and checksum of every section
     checksum of all the above                  8 bytes
     sections                                   Arrow streams
-    arrays                                     as they lie in memory
+    arrays                                     as they are in memory
 
 Checksums are XXH3. A file that is truncated, damaged, foreign or of a newer format is rejected with the reason. Sections and arrays are
 read straight into their final memory, which for arrays is aligned.
@@ -38,12 +38,12 @@ PIECE = 1 << 20
 """A file is read in pieces of this size, and each is checksummed while it is still in the CPU's cache."""
 HUGE_PAGE = 1 << 21
 ARRAYS = ("|u1", "<u2", "<u4", "<u8", "<i4", "<i8", "<f8")
-"""Types an array may have."""
+"""The types that an array may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """What a file begins with, its format's version, and what to call it."""
+    """The magic bytes of a file, the version of its format, and its name in errors."""
 
     magic: bytes
     version: int
@@ -58,7 +58,7 @@ class Unsealed(NamedTuple):
 
 
 class Input(Protocol):
-    """Where a file's bytes come from."""
+    """The source of a file's bytes."""
 
     size: int
 
@@ -69,7 +69,7 @@ class Input(Protocol):
 def sealed(
     kind: FileKind, header: dict[str, Any], tables: Iterable[Any], arrays: Sequence[NDArray[Any]] = ()
 ) -> list[Any]:
-    """The content of a file, in parts."""
+    """Returns the content of a file, in parts."""
     sections = [_packed(table) for table in tables]
     parts = [array.reshape(-1).view(np.uint8) for array in map(np.ascontiguousarray, arrays)]
     entries: dict[str, Any] = {"sections": [(len(section), _sum(section)) for section in sections]}
@@ -83,12 +83,12 @@ def sealed(
 
 
 def seal(kind: FileKind, header: dict[str, Any], tables: list[Any]) -> bytes:
-    """The content of a file."""
+    """Returns the content of a file."""
     return b"".join(sealed(kind, header, tables))
 
 
 def unseal(kind: FileKind, name: str, content: bytes) -> tuple[dict[str, Any], list[Any]]:
-    """The header and the tables of bytes that `seal` returned; raises IndexFileError."""
+    """Returns the header and the tables of bytes that `seal` returned. Raises IndexFileError."""
     header, tables, _ = read_memory(kind, name, content)
     return header, tables
 
@@ -103,7 +103,7 @@ def read_memory(
 def read_file(
     kind: FileKind, path: str | os.PathLike[str], wanted: Callable[[dict[str, Any]], Iterable[bool]] | None = None
 ) -> Unsealed:
-    """`wanted`: given the header, whether each table is to be kept. The others are only checked."""
+    """Reads a file. `wanted` returns for a header whether each table is to be kept; the others are only checked."""
     name = os.fspath(path)
     try:
         with Path(path).open("rb", buffering=0) as file:
@@ -163,7 +163,7 @@ class _Array(NamedTuple):
 
 
 def _header(name: str, packed: bytes) -> tuple[dict[str, Any], list[_Section], list[_Array]]:
-    """The header and the position of what follows it. It has a checksum, but a forged header must do no harm either."""
+    """Returns the header and the position of what follows it. It has a checksum, but a forged header must do no harm either."""
     try:
         header = msgpack.unpackb(packed, strict_map_key=False)
         sections = [_Section(length, checksum) for length, checksum in header["sections"]]
@@ -182,7 +182,7 @@ def _header(name: str, packed: bytes) -> tuple[dict[str, Any], list[_Section], l
 
 
 def _fill(name: str, source: Input, section: _Section, room: NDArray[np.uint8] | None) -> None:
-    """Reads a section, to be kept or not, and checks it."""
+    """Reads and checks a section, to be kept or not."""
     checksum = xxhash.xxh3_64()
     passing = memoryview(bytearray(min(PIECE, section.length))) if room is None else memoryview(room.data)
     for start in range(0, section.length, PIECE):
@@ -223,7 +223,7 @@ class _Memory:
 
 
 def write_whole(path: str | os.PathLike[str], *parts: Any) -> None:
-    """Writes beside the target, then renames: no reader ever sees half a file."""
+    """Writes beside the target, then renames, so that no reader ever sees half a file."""
     target = Path(path)
     partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
     try:
@@ -254,7 +254,7 @@ def _sum(part: Any) -> int:
 
 
 def _packed(table: Any) -> memoryview:
-    """The size is computed first, because a growing buffer would be copied repeatedly."""
+    """Serialises a table. The size is computed first, because a growing buffer would be copied repeatedly."""
     measure = pa.MockOutputStream()
     _write(table, measure)
     room = pa.allocate_buffer(measure.size())
@@ -278,7 +278,7 @@ def _unpacked(name: str, room: NDArray[np.uint8]) -> Any:
 
 
 def _room(length: int) -> NDArray[np.uint8]:
-    """Memory on the boundary of a cache line, or of a huge page if it is large: kernels read it at random."""
+    """Returns memory aligned to a cache line, or to a huge page if it is large, because kernels read it at random."""
     boundary = HUGE_PAGE if length >= HUGE_PAGE else 64
     raw = np.empty(length + boundary, np.uint8)
     start = -raw.ctypes.data % boundary

@@ -80,7 +80,7 @@ def _read_column(reader: ColumnReader, name: str, column: Any) -> None:
     try:
         combined = column.combine_chunks()
         return reader.read(name, combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks))
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # the type cannot be joined, or the values do not fit one array
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):  # the type cannot be joined, or does not fit one array
         _read_chunks(reader, name, column)
 
 
