@@ -130,8 +130,7 @@ class SegmentedIndex:
     def take_over(
         self, blocks: tuple[Segment, ...], flags: NDArray[np.uint8], dead: bool, residual: dict[int, Source]
     ) -> None:
-        """Puts the blocks of a saved index into this empty one, in its vocabulary. `flags` are by slot. `dead`: the last slot is
-        removed."""
+        """Puts the blocks of a saved index into this empty one, in its vocabulary. `dead`: the last slot is removed."""
         with self.writing:
             died = np.full(max(64, len(flags)), ALIVE)
             padded = np.concatenate([flags, np.zeros(len(died) - len(flags), np.uint8)])
@@ -275,8 +274,7 @@ class SegmentedIndex:
         return joined.take(np.argsort(joined.owners, kind="stable")), self._vocabulary
 
     def released(self, table: PredicateTable) -> Source:
-        """Returns the source from which the subscriptions of a table are read from now on. If all are plain, their clauses contain
-        everything, and the table need not be kept."""
+        """Returns what the subscriptions of a table are read from: if all are plain, their clauses, and the table need not be kept."""
         return IndexedTable(self) if table.plain.all() else table
 
     def compacted(self, slots: NDArray[np.int64], sources: Callable[[int], Source]) -> SegmentedIndex:
@@ -349,8 +347,7 @@ class SegmentedIndex:
         self, batch: TextBatch, blocks: Blocks, flags: NDArray[np.uint8], residual: dict[int, Source]
     ) -> tuple[Blocks, TailView | None]:
         """Adds texts that are compiled already: few go to the tail, many become a block. In the background mode the block is left to the
-        thread, unless there are too many texts to be scanned until then: so a change keeps others waiting for milliseconds only,
-        however long its texts are."""
+        thread, unless there are too many texts to be scanned until then: so a change makes others wait for milliseconds only."""
         slots, marks = batch.flagged()
         flags[slots] = marks
         table = batch.clauses(self._vocabulary)
@@ -375,8 +372,7 @@ class SegmentedIndex:
         flags: NDArray[np.uint8],
         residual: dict[int, Source],
     ) -> None:
-        """Appends expressions. Those of one shape are mostly consecutive; if they are conjunctions of intervals they are appended
-        together."""
+        """Appends expressions. Consecutive ones of one shape that are conjunctions of intervals are appended together."""
         start = 0
         for shape, run in groupby(sources, key=_shape_of_integers):
             members = list(run)
