@@ -69,7 +69,7 @@ def build_lists(coded: CodedTests, owners: NDArray[np.int64], frequency: Frequen
     directory = np.zeros(4 * spread, dtype=np.uint32)
     fill_directory(starts_of, shares.base, shares.top, directory)
     by_row = first_seen(clauses, count)  # a clause's row lies where its first entry does
-    rows, words = _written(tests, by_row, space)
+    rows, words = _written(tests, by_row, choice.pivot, space)
     starts = np.empty(count, np.uint32)
     starts[by_row] = rows
     starts[choice.proven] |= np.uint32(PROVEN)
@@ -135,7 +135,7 @@ def _buckets(
 
 
 def _written(
-    tests: CodedRows, order: NDArray[np.int64], space: CodeSpace
+    tests: CodedRows, order: NDArray[np.int64], pivots: NDArray[np.int64], space: CodeSpace
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint16] | NDArray[np.int32]]:
     """Where the rows start, in this order, and the rows."""
     starts = np.empty(len(order) + 1, np.int64)
@@ -146,7 +146,7 @@ def _written(
     words: NDArray[np.uint16] | NDArray[np.int32]
     room = int(starts[-1]) + SHORT
     words = np.empty(room, np.uint16) if largest < 2**16 else np.empty(room, np.int32)
-    write_rows(tests, order, sizes, words)
+    write_rows(tests, order, pivots, sizes, words)
     return starts[:-1].astype(np.uint32), words
 
 

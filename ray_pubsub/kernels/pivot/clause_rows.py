@@ -1,7 +1,7 @@
 """Clauses as rows of small numbers, one after the other: what a candidate is compared with lies in one or two cache lines. (As arrays of
 columns, lows, highs and pieces it was eight misses, and five times as slow on sets.)
 
-    row     number of tests, then the tests
+    row     number of tests, then the tests: the pivot's first (kernels/pivot/pivot_choice.py), it excludes most events
     test    column, size, then its codes
     size    2 k: k intervals follow, each low and high; 2 k + 1: k points follow. Both ascend and do not touch.
 
@@ -16,10 +16,11 @@ import numpy as np
 
 from ray_pubsub.kernels.compiled import compiled, inlined
 
-__all__ = ["SHORT", "CodedRows", "check_rows", "count_rows", "first_seen", "read_rows", "row_sizes", "write_rows"]
+__all__ = ["SHORT", "CodedRows", "check_rows", "count_rows", "first_seen", "read_rows", "row_sizes", "words_behind", "write_rows"]
 
 
-SHORT = 8
+SHORT = 16
+"""Numbers that are compared at once."""
 
 
 class CodedRows(NamedTuple):
@@ -38,7 +39,7 @@ class CodedRows(NamedTuple):
 
 
 @inlined
-def _words(size):
+def words_behind(size):
     """How many numbers follow a size."""
     return (size >> 1) * (2 - (size & 1))
 
@@ -75,12 +76,13 @@ def row_sizes(tests, order, sizes, starts):
         starts[row] = target
         target += 1
         for test in range(offsets[order[row]], offsets[order[row] + 1]):
-            target += 2 + _words(np.int64(sizes[test]))
+            target += 2 + words_behind(np.int64(sizes[test]))
     starts[len(order)] = target
 
 
 @compiled
-def write_rows(tests, order, sizes, words):
+def write_rows(tests, order, pivots, sizes, words):
+    """`pivots`: of each clause the test that comes first, or -1."""
     offsets, column, low, high, pieces = tests.offsets, tests.column, tests.low, tests.high, tests.pieces
     piece_offsets, piece_low, piece_high = tests.piece_offsets, tests.piece_low, tests.piece_high
     target = 0
@@ -88,7 +90,10 @@ def write_rows(tests, order, sizes, words):
         clause = order[row]
         words[target] = offsets[clause + 1] - offsets[clause]
         target += 1
-        for test in range(offsets[clause], offsets[clause + 1]):
+        first = max(offsets[clause], pivots[clause])
+        for step in range(offsets[clause], offsets[clause + 1]):
+            # The pivot, then those before it, then those behind it.
+            test = first if step == offsets[clause] else step - (step <= first)
             size = np.int64(sizes[test])
             words[target], words[target + 1] = column[test], size
             target += 2
@@ -120,37 +125,42 @@ def count_rows(words, starts):
             if size >> 1 != 1:
                 several += 1
                 pieces += size >> 1
-            place += 2 + _words(size)
+            place += 2 + words_behind(size)
     return tests, several, pieces
 
 
 @compiled
 def read_rows(words, starts, tests):
-    """Fills `tests` with the rows at these places."""
+    """Fills `tests` with the rows at these places, tests in the order of their columns again."""
     test, piece, several = 0, 0, 0
     tests.offsets[0] = 0
     tests.piece_offsets[0] = 0
     for row in range(len(starts)):
-        place = np.int64(starts[row])
-        count = np.int64(words[place])
-        place += 1
-        for _ in range(count):
+        pivot = np.int64(starts[row]) + 1
+        count = np.int64(words[pivot - 1])
+        following = pivot + 2 + words_behind(np.int64(words[pivot + 1]))
+        placed = False
+        for step in range(count):
+            place = following
+            if not placed and (step == count - 1 or words[pivot] < words[following]):
+                place, placed = pivot, True
             tests.column[test] = words[place]
             size = np.int64(words[place + 1])
-            step = 2 - (size & 1)
+            stride = 2 - (size & 1)
             place += 2
-            tests.low[test], tests.high[test] = words[place], words[place + _words(size) - 1]
+            tests.low[test], tests.high[test] = words[place], words[place + words_behind(size) - 1]
             if len(tests.pieces):
                 tests.pieces[test] = -1
             if size >> 1 != 1:
                 tests.pieces[test] = several
                 for number in range(size >> 1):
-                    tests.piece_low[piece] = words[place + number * step]
-                    tests.piece_high[piece] = words[place + number * step + step - 1]
+                    tests.piece_low[piece] = words[place + number * stride]
+                    tests.piece_high[piece] = words[place + number * stride + stride - 1]
                     piece += 1
                 several += 1
                 tests.piece_offsets[several] = piece
-            place += _words(size)
+            if place - 2 == following:
+                following = place + words_behind(size)
             test += 1
         tests.offsets[row + 1] = test
 
@@ -170,14 +180,14 @@ def check_rows(words, top, starts):
                 return False
             column, size = words[place], np.int64(words[place + 1])
             place += 2
-            if place + _words(size) > len(words):
+            if place + words_behind(size) > len(words):
                 return False
             before = np.int64(-1)
-            for number in range(_words(size)):
+            for number in range(words_behind(size)):
                 code = np.int64(words[place + number])
                 even = size & 1 == 0 and number & 1 == 1  # a high may equal its low
                 if code < before + (0 if even else 1) or code > top[column]:
                     return False
                 before = code
-            place += _words(size)
+            place += words_behind(size)
     return place == len(words) - SHORT

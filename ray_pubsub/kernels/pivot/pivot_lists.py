@@ -25,7 +25,7 @@ import numpy as np
 
 from ray_pubsub.kernels.compiled import compiled, inlined
 from ray_pubsub.kernels.intrinsics import prefetch
-from ray_pubsub.kernels.pivot.clause_rows import SHORT
+from ray_pubsub.kernels.pivot.row_check import row_holds
 
 __all__ = [
     "BUCKETS",
@@ -47,6 +47,8 @@ SLOTS = 2**16 - 1
 BUCKETS = 16
 AHEAD = 8
 """Candidates whose rows are asked for ahead."""
+TYPICAL_ROW = 31
+"""A row goes on into a second cache line more often than not."""
 
 
 class Cells(NamedTuple):
@@ -131,47 +133,6 @@ def _may_hold(entry, entries, signature):
     return ((signature[one >> 16] & one) != 0) & ((signature[other >> 16] & other) != 0)
 
 
-@inlined
-def _holds(start, words, codes):
-    """Whether the row's tests hold, up to the first that does not. Sets of up to SHORT codes are compared with SHORT steps:
-    loops of a fixed length have no branch to guess, and most sets are small."""
-    place = start + 1
-    holds = True
-    for _ in range(words[start]):
-        value, size = codes[words[place]], np.int64(words[place + 1])
-        place += 2
-        count = size >> 1
-        inside = False
-        if size & 1:
-            first, last = place, place + count
-            while last - first > SHORT:
-                middle = (first + last) >> 1
-                if words[middle] <= value:
-                    first = middle
-                else:
-                    last = middle
-            for number in range(SHORT):
-                inside |= (words[first + number] == value) & (number < last - first)
-            place += count
-        else:
-            first, last = np.int64(0), count
-            while last - first > SHORT // 2:
-                middle = (first + last) >> 1
-                if words[place + 2 * middle] <= value:
-                    first = middle
-                else:
-                    last = middle
-            low = place + 2 * first
-            for number in range(SHORT // 2):
-                within = (words[low + 2 * number] <= value) & (value <= words[low + 2 * number + 1])
-                inside |= within & (number < last - first)
-            place += 2 * count
-        if not inside:
-            holds = False
-            break
-    return holds
-
-
 @compiled
 def match_events(first_event, cells, lists, scratch, out_offsets, out):
     """Owners of matching clauses, event by event from `first_event` on. Returns the first event that no longer fits `out` and how many
@@ -183,6 +144,8 @@ def match_events(first_event, cells, lists, scratch, out_offsets, out):
     entries, words = lists.entries, lists.words
     signature, codes, candidates = scratch.signature, scratch.codes, scratch.candidates
     events, count = len(offsets) - 1, len(entries) // 4
+    # Of an entry by value the pivot holds as it is met; behind the last of them are runs of ranges.
+    posted = 4 * np.int64(directory[len(directory) - 3]) if len(directory) else 0
     filled = out_offsets[first_event]
     for event in range(first_event, min(first_event + 2, events)):
         _ask_directory(offsets[event], offsets[event + 1], column, code, base, directory, bucket)
@@ -213,9 +176,11 @@ def match_events(first_event, cells, lists, scratch, out_offsets, out):
                 entry = 4 * candidates[candidate]
                 start = np.int64(entries[entry + 3])
                 if candidate + AHEAD < found:
-                    prefetch(words, np.int64(entries[4 * candidates[candidate + AHEAD] + 3]) & (PROVEN - 1))
+                    ahead = np.int64(entries[4 * candidates[candidate + AHEAD] + 3]) & (PROVEN - 1)
+                    prefetch(words, ahead)
+                    prefetch(words, ahead + TYPICAL_ROW)
                 out[filled] = entries[entry + 2]
-                filled += True if start & PROVEN else _holds(start, words, codes)
+                filled += True if start & PROVEN else row_holds(start, entry < posted, words, codes)
         for cell in range(first, last):
             signature[1 + column[cell] % SLOTS] = 0
             codes[column[cell]] = 0
