@@ -16,7 +16,17 @@ import numpy as np
 
 from ray_pubsub.kernels.compiled import compiled, inlined
 
-__all__ = ["SHORT", "CodedRows", "check_rows", "count_rows", "first_seen", "read_rows", "row_sizes", "words_behind", "write_rows"]
+__all__ = [
+    "SHORT",
+    "CodedRows",
+    "check_rows",
+    "count_rows",
+    "first_seen",
+    "read_rows",
+    "row_sizes",
+    "words_behind",
+    "write_rows",
+]
 
 
 SHORT = 16
