@@ -6,7 +6,7 @@ import logging
 import os
 from typing import Any
 
-from actors.cluster.ray_internals import loopback_only, without_monitors
+from actors.cluster.ray_internals import loopback_only, without_unused_processes
 from ray_pubsub.errors import ClusterError
 
 MEGABYTE = 1 << 20
@@ -22,7 +22,7 @@ OBJECT_STORE_IN_FILES = 256 * MEGABYTE
 def start_local_cluster(ray: Any, *, namespace: str, cpus: int, dashboard: bool) -> None:
     """Starts the cluster and connects this process to it. It ends with `ray.shutdown()` and with this process. Raises ClusterError."""
     try:
-        with loopback_only(True), without_monitors():
+        with loopback_only(True), without_unused_processes(dashboard=dashboard):
             ray.init(
                 address="local",
                 namespace=namespace,

@@ -9,7 +9,7 @@ from numba import njit
 
 from ray_pubsub.kernels.compiling_once import compile_once
 
-__all__ = ["compiled", "inlined", "piece"]
+__all__ = ["compiled", "holding_gil", "inlined", "piece"]
 
 Function = Callable[..., Any]
 
@@ -17,6 +17,11 @@ Function = Callable[..., Any]
 def compiled(function: Function) -> Function:
     """A kernel: releases the GIL, so that readers run beside a writer, and is kept on disk between processes."""
     return compile_once(njit(nogil=True, error_model="numpy")(function))
+
+
+def holding_gil(function: Function) -> Function:
+    """A kernel that keeps the GIL: letting go of it would cost as much as the work, or no other thread may see the work half done."""
+    return compile_once(njit(error_model="numpy")(function))
 
 
 def inlined(function: Function) -> Function:

@@ -34,6 +34,8 @@ def compile_once(kernel: Any) -> Callable[..., Any]:
                 return compile_alone(signature)
 
     kernel.compile = compile_in_turn
+    # numba looks for extensions of its compiler among all installed packages, also when it only loads. It does so again when it compiles.
+    kernel._compilation_chain_init_hook = lambda: None
     return kernel  # type: ignore[no-any-return]
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from numba.core import caching, config
+from numba.core.runtime import rtsys
 
 __all__ = ["KernelCache", "source_hash"]
 
@@ -65,6 +66,13 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
     """numba's cache of one function, in our places."""
 
     _impl_class = _Places
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Loads a compiled kernel, or returns None. numba first prepares for compiling: it imports and registers all functions that it can
+        compile, which takes a process a third of a second. A compiled kernel only needs the runtime; compiling prepares itself."""
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
 
 @cache

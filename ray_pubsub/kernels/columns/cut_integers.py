@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
-from ray_pubsub.kernels.compiled import compiled
+from ray_pubsub.kernels.compiled import compiled, holding_gil
 
 __all__ = ["PLACE", "cut_integers", "cut_many"]
 
@@ -15,7 +13,7 @@ MOST_DIGITS = 18
 QUOTE, DOUBLE_QUOTE, BACKTICK, DOT, DOLLAR, UNDERSCORE = 0x27, 0x22, 0x60, 0x2E, 0x24, 0x5F
 
 
-@njit(cache=True, error_model="numpy")
+@holding_gil
 def cut_integers(text, length, skeleton, values):
     """Of the first `length` bytes: (bytes of the skeleton, integers), the first -1 if the text is not of ASCII letters, signs and integers
     of up to 18 digits that stand alone: then it has strings, fractions or quoted names, and is cut with care (language/shapes.py).

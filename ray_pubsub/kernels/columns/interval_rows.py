@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from numba import njit
-
-from ray_pubsub.kernels.compiled import compiled
+from ray_pubsub.kernels.compiled import compiled, holding_gil
 
 __all__ = ["IntervalShape", "RowBounds", "find_plain", "put_intervals", "put_many_intervals"]
 
@@ -59,7 +57,7 @@ def find_plain(offsets, attribute, lows, highs, last, plain, continued):
     return together
 
 
-@njit(cache=True, error_model="numpy")
+@holding_gil
 def put_intervals(values, lows, highs, template, tests, start):
     """Writes a clause of intervals, given by a template and the places of their bounds among the values; False if one is empty: then
     nothing is written. Holds the GIL: letting go of it costs as much as the work."""

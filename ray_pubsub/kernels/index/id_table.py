@@ -7,16 +7,13 @@ GIL, so that a look-up in one thread never meets an insertion of another half-wa
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from ray_pubsub.kernels.compiled import compiled, inlined
+from ray_pubsub.kernels.compiled import compiled, holding_gil, inlined
 
 __all__ = ["find", "insert", "insert_many", "living_slots", "refill", "take_out", "take_out_many"]
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 EMPTY = -1
-
-_holding_gil = njit(cache=True, error_model="numpy")
 
 
 @inlined
@@ -39,13 +36,13 @@ def place_of(table, key):
     return place
 
 
-@_holding_gil
+@holding_gil
 def find(table, key):
     """The key's slot, -1 if it has none."""
     return table[place_of(table, key), 1]
 
 
-@_holding_gil
+@holding_gil
 def insert(table, key, slot):
     """Gives a key its slot; the slot it had, or -1."""
     place = place_of(table, key)
@@ -55,7 +52,7 @@ def insert(table, key, slot):
     return old
 
 
-@_holding_gil
+@holding_gil
 def insert_many(table, keys, slots, replaced):
     """Gives keys their slots; of equal keys the last wins. Returns how many slots lost their key, listed in `replaced`."""
     count = 0
@@ -79,7 +76,7 @@ def refill(table, larger):
             larger[target, 1] = table[place, 1]
 
 
-@_holding_gil
+@holding_gil
 def take_out(table, key):
     """Removes a key and closes the gap: every later pair of the run that may move nearer to its home does. Returns its slot or -1."""
     capacity = len(table)
@@ -104,14 +101,14 @@ def take_out(table, key):
     return slot
 
 
-@_holding_gil
+@holding_gil
 def take_out_many(table, keys, slots):
     """Removes keys; slots[i] = the slot that key i had, or -1."""
     for number in range(len(keys)):
         slots[number] = take_out(table, keys[number])
 
 
-@_holding_gil
+@holding_gil
 def living_slots(table, out):
     """All slots in the table, in no order; returns how many."""
     count = 0
