@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from ray_pubsub.columns.pattern_set import PatternSet
 from ray_pubsub.columns.string_hashes import distinct_of
 from ray_pubsub.columns.string_table import StringTable
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.kernels.columns.cells import order_by_row
+from ray_pubsub.kernels.columns.cells import order_by_row, pattern_cells
 from ray_pubsub.kernels.columns.coding import encode_lanes
 from ray_pubsub.model.event_batch import Cells, EventBatch, Flags, Layout
 from ray_pubsub.model.single_event import SingleEvent
@@ -24,6 +24,9 @@ from ray_pubsub.model.values import Kind
 __all__ = ["EventCodes", "LanePlan", "encode_events", "plan_for", "string_code"]
 
 MOST_PLANS = 1024
+CellColumns = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
+"""Cells by themselves: rows, columns, codes."""
+NO_CELLS = np.empty(0, np.int32)
 
 
 @dataclass(slots=True, eq=False)
@@ -56,19 +59,19 @@ def encode_events(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -
     cells = batch.cells()
     codes = np.empty(len(cells.rows), dtype=np.int32)
     encode_lanes(plan.track, cells.offsets, cells.whole, cells.rest, space.row, codes)
-    lane_column, lane_offsets, rows = plan.column, cells.offsets, cells.rows
     for number in plan.strings:
         lane = batch.lanes[number]
         assert lane.strings is not None
         of_strings = _string_codes(space, int(plan.column[number]), lane.strings)
-        codes[lane_offsets[number] : lane_offsets[number + 1]] = of_strings[lane.whole]
-    if plan.patterns:
-        lane_column, lane_offsets, rows, codes = _with_patterns(batch, space, plan, cells, codes)
+        codes[cells.offsets[number] : cells.offsets[number + 1]] = of_strings[lane.whole]
+    more = [_cells_of_patterns(batch, space, plan, cells, number) for number in plan.patterns]
     if batch.flags is not None:
-        lane_column, lane_offsets, rows, codes = _with_flags(batch.flags, space, lane_column, lane_offsets, rows, codes)
-    offsets = np.zeros(batch.size + 1, dtype=np.int64)
-    column_out, code_out = np.empty(len(rows), dtype=np.int32), np.empty(len(rows), dtype=np.int32)
-    used = order_by_row(lane_column, lane_offsets, rows, codes, offsets, column_out, code_out)
+        more.append(_cells_of_flags(batch.flags, space))
+    joined = _joined(more)
+    offsets, room = np.zeros(batch.size + 1, dtype=np.int64), len(cells.rows) + len(joined[0])
+    column_out, code_out = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int32)
+    lanes = plan.column, cells.offsets, cells.rows, codes
+    used = order_by_row(lanes, joined, offsets, column_out, code_out)
     return EventCodes(offsets, column_out[:used], code_out[:used])
 
 
@@ -175,48 +178,32 @@ def _string_code(text: str, ranks: dict[str, int], operands: list[str], base: in
     return base + (2 * rank + 1 if rank is not None else 2 * bisect_left(operands, text))
 
 
-def _with_patterns(
-    batch: EventBatch, space: CodeSpace, plan: LanePlan, cells: Cells, codes: NDArray[np.int32]
-) -> tuple[NDArray[Any], ...]:
-    """More cells, each a lane of its own: what patterns say of strings. Most say nothing: see PatternColumns."""
-    columns, rows, parts = [plan.column], [cells.rows], [codes]
-    for number in plan.patterns:
-        lane = batch.lanes[number]
-        assert lane.strings is not None
-        which, distinct = distinct_of(lane.strings)
-        offsets, column, code = space.pattern_sets[int(plan.column[number])].codes(distinct)
-        string = which[lane.whole]
-        counts = np.diff(offsets)[string]
-        ends = np.cumsum(counts)
-        chosen = np.arange(int(counts.sum())) + np.repeat(offsets[string] - ends + counts, counts)
-        columns.append(column[chosen])
-        parts.append(code[chosen])
-        rows.append(np.repeat(cells.rows[cells.offsets[number] : cells.offsets[number + 1]], counts))
-    added = sum(map(len, columns[1:]))
-    if not added:
-        return plan.column, cells.offsets, cells.rows, codes
-    lane_offsets = np.concatenate([cells.offsets, cells.offsets[-1] + np.arange(1, added + 1)])
-    return np.concatenate(columns), lane_offsets, np.concatenate(rows), np.concatenate(parts)
+def _cells_of_patterns(batch: EventBatch, space: CodeSpace, plan: LanePlan, cells: Cells, number: int) -> CellColumns:
+    """What patterns say of the strings of a lane. Most say nothing: see PatternColumns."""
+    lane = batch.lanes[number]
+    assert lane.strings is not None
+    which, distinct = distinct_of(lane.strings)
+    offsets, column, code = space.pattern_sets[int(plan.column[number])].codes(distinct)
+    string, rows = which[lane.whole], cells.rows[cells.offsets[number] : cells.offsets[number + 1]]
+    room = int((offsets[string + 1] - offsets[string]).sum())
+    found = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
+    pattern_cells(rows, string, offsets, (column, code), found)
+    return found
 
 
-def _with_flags(
-    flags: Flags,
-    space: CodeSpace,
-    lane_column: NDArray[np.int32],
-    lane_offsets: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    codes: NDArray[np.int32],
-) -> tuple[NDArray[Any], ...]:
-    """More cells, each a lane of its own: the flags of events that some clause of the block asks for."""
+def _cells_of_flags(flags: Flags, space: CodeSpace) -> CellColumns:
+    """The flags of events that some clause of the block asks for."""
     chosen, column, true = _flag_codes(flags, space)
-    if not len(chosen):
-        return lane_column, lane_offsets, rows, codes
-    return (
-        np.concatenate([lane_column, column]),
-        np.concatenate([lane_offsets, lane_offsets[-1] + np.arange(1, len(chosen) + 1)]),
-        np.concatenate([rows, flags.rows[chosen]]),
-        np.concatenate([codes, true]),
-    )
+    return flags.rows[chosen].astype(np.int32, copy=False), column, true
+
+
+def _joined(parts: list[CellColumns]) -> CellColumns:
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return NO_CELLS, NO_CELLS, NO_CELLS
+    rows, column, code = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return rows, column, code
 
 
 def _flag_codes(flags: Flags, space: CodeSpace) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:

@@ -11,8 +11,20 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.gram_plan import GramCosts, PlannedPass, planned_passes
 from ray_pubsub.columns.text_automaton import TextAutomaton
+from ray_pubsub.kernels.columns.found_texts import texts_by_string
 from ray_pubsub.kernels.columns.gram_choice import GramShape, choose_grams
-from ray_pubsub.kernels.columns.gram_search import CANDIDATES, ENTRY, SLOT, Pass, ScratchRow, fill_table, find_grams
+from ray_pubsub.kernels.columns.gram_search import (
+    CANDIDATES,
+    ENTRY,
+    EXACT,
+    FOLDED,
+    FREE_BITS,
+    MULTIPLIER,
+    Pass,
+    ScratchRow,
+    fill_tables,
+    find_grams,
+)
 from ray_pubsub.model.text_column import TextBytes, TextColumn
 
 __all__ = ["Literal", "LiteralSearch"]
@@ -22,14 +34,14 @@ AT_END = tuple(PlannedPass(length, length, 1) for length in (1, 2, 3, 4, 8))
 FOLD = 0x2020202020202020
 BITS_PER_GRAM, LEAST_BITS, MOST_BITS = 64, 16, 20
 """Of the table of bits: not so dense that many places are compared in vain, and not so large that it leaves the near caches."""
+HEADS_PER_GRAM = 2
 BUDGET = 16
 """Comparisons per byte of the data, beyond which the automaton takes over."""
 FREE_WORK = 1 << 16
 """Comparisons that any data may take."""
 
-
-OVERWORKED = -2
-"""What the kernel returns then."""
+NO_ROOM, OVERWORKED = -1, -2
+"""What the kernel returns if there are too many pairs, or then."""
 
 
 def read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -54,22 +66,29 @@ class _Scratch(threading.local):
     """What a search writes to, for each thread."""
 
     def __init__(self, texts: int) -> None:
-        self._places, self._found = np.empty(CANDIDATES + 1, np.int64), np.empty(CANDIDATES + 1, np.uint64)
-        self._seen = np.zeros(texts, np.int64)
-        self.stamp = 1
+        self._lists: list[NDArray[Any]] = [
+            np.empty(CANDIDATES + 1, dtype) for dtype in (np.int64, np.uint64, np.int64, np.uint64)
+        ]
+        self.seen, self._small = np.zeros(texts, np.int64), np.zeros(8, np.uint8)
+        self._stamp = 1
         self._set_room(64)
         self.stop = np.zeros(1, np.int64)
         self.read_only_stop = read_only(self.stop)
+
+    def next_stamp(self, strings: int) -> int:
+        """The first of as many stamps as there are strings."""
+        stamp, self._stamp = self._stamp, self._stamp + strings
+        return stamp
 
     def make_room(self) -> None:
         self._set_room(4 * len(self.text))
 
     def _set_room(self, room: int) -> None:
         self.string, self.text = np.empty(room, np.int32), np.empty(room, np.int32)
-        places, found, seen, string, text = (
-            array.ctypes.data for array in (self._places, self._found, self._seen, self.string, self.text)
-        )
-        self.row = np.array(ScratchRow(places, found, seen, len(self._seen), string, text, room), np.int64)
+        places, found, hit_places, hit_found = (each.ctypes.data for each in self._lists)
+        seen, small, string, text = (each.ctypes.data for each in (self.seen, self._small, self.string, self.text))
+        row = ScratchRow(places, found, hit_places, hit_found, seen, small, len(self.seen), string, text, room)
+        self.row = np.array(row, np.int64)
         """What the kernel takes."""
 
 
@@ -89,17 +108,20 @@ class LiteralSearch:
         self._scratch = _Scratch(len(self._literals))
         self._automaton: TextAutomaton | None = None
 
-    def find(self, strings: TextColumn) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Pairs of a string and a text that occurs in it, as their numbers; in any order, each once."""
+    def find(self, strings: TextColumn) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """String i contains the texts numbers[offsets[i]:offsets[i + 1]], in any order, each once."""
         data, start, stop = strings.bytes
         scratch = self._scratch
-        while True:
-            found = self._find(scratch, data, start, stop)
-            if found >= 0:
-                return scratch.string[:found].copy(), scratch.text[:found].copy()
-            if found == OVERWORKED:
-                return self._find_by_automaton(strings)
+        found = self._find(scratch, data, start, stop)
+        while found == NO_ROOM:
             scratch.make_room()
+            found = self._find(scratch, data, start, stop)
+        pairs = scratch.string[:found], scratch.text[:found]
+        if found == OVERWORKED:
+            pairs = self._found_by_automaton(strings)
+        offsets, texts = np.zeros(len(start) + 1, np.int64), np.empty(len(pairs[0]), np.int32)
+        found = texts_by_string(*pairs, scratch.seen, scratch.next_stamp(len(start)), offsets, texts)
+        return offsets, texts[:found]
 
     def find_in_one(self, string: str) -> list[int]:
         """The texts that occur in a string, each once. No array is made: one short string takes three microseconds."""
@@ -115,8 +137,8 @@ class LiteralSearch:
     def _find(
         self, scratch: _Scratch, data: NDArray[np.uint8], start: NDArray[np.int64], stop: NDArray[np.int64]
     ) -> int:
-        stamp, scratch.stamp = scratch.stamp, scratch.stamp + len(start)
         budget = BUDGET * len(data) + FREE_WORK
+        stamp = scratch.next_stamp(len(start))
         found: int = find_grams(self._passes, data, start, stop, scratch.row, stamp, budget)
         return found
 
@@ -153,43 +175,37 @@ class LiteralSearch:
             costs = np.zeros(1)
         choose_grams(TextBytes(data, begin, stop), GramShape(width, stride, fold), costs, offset, grams)
         offset += begin - start
-        distinct, group = np.unique(grams, return_inverse=True)
-        order = np.argsort(group.ravel(), kind="stable")
-        first = np.concatenate([[0], np.cumsum(np.bincount(group.ravel()))])
-        entries = self._entries(chosen, offset)[order // stride]
+        bits = min(MOST_BITS, max(LEAST_BITS, (BITS_PER_GRAM * grams.size - 1).bit_length()))
+        hashes = (grams.ravel() * MULTIPLIER) >> np.uint64(64 - bits)
+        order = np.argsort(hashes, kind="stable")
+        entries = self._entries(chosen, offset, fold)[order // stride]
         entries["offset"] += (order % stride).astype(np.int32)
-        bits = min(MOST_BITS, max(LEAST_BITS, (BITS_PER_GRAM * len(distinct) - 1).bit_length()))
-        table, slots = np.zeros(1 << (bits - 3), np.uint8), np.zeros(1 << (len(distinct) * 4 // 3).bit_length(), SLOT)
-        before, behind = (self._neighbours(entries, place, fold) for place in (-1, width))
-        fill_table(distinct, first, before, behind, 64 - bits, table, slots)
-        self._kept += [table, slots, entries]
-        addresses = (table.ctypes.data, slots.ctypes.data, entries.ctypes.data, data.ctypes.data)
-        return Pass(width, stride, at_end, fold, 64 - bits, len(slots) - 1, *addresses)
+        head_shift = bits - min(bits, (HEADS_PER_GRAM * grams.size).bit_length())
+        table, heads = np.zeros(1 << (bits - 3), np.uint8), np.zeros(1 << (bits - head_shift), np.int32)
+        fill_tables(hashes[order], head_shift, table, heads, entries)
+        self._kept += [table, heads, entries]
+        addresses = [each.ctypes.data for each in (table, heads, entries, data, starts)]
+        return Pass(width, stride, at_end, fold, 64 - bits, head_shift, *addresses)
 
-    def _entries(self, chosen: NDArray[np.int64], offset: NDArray[np.int64]) -> NDArray[Any]:
-        """One per text, see ENTRY. What is compared first is the end of the text that is farther from its gram."""
+    def _entries(self, chosen: NDArray[np.int64], offset: NDArray[np.int64], fold: int) -> NDArray[Any]:
+        """One per text, see ENTRY."""
         data, starts, stops = self._texts
         start, length = starts[chosen], (stops - starts)[chosen]
         entries = np.zeros(len(chosen), ENTRY)
-        entries["text"], entries["offset"], entries["start"], entries["length"] = chosen, offset, start, length
-        entries["folded"] = self._folded[chosen]
-        check = np.where((length >= 8) & (2 * offset < length), length - 8, 0)
-        entries["check_offset"] = check
-        padded = np.concatenate([data, np.zeros(8, np.uint8)])
+        entries["text"], entries["offset"], entries["length"] = chosen, offset, length
+        free_bits = 64 - 8 * np.minimum(length, 8)
+        flags = np.where((length > 16) | (fold != 0), EXACT, 0) + np.where(self._folded[chosen], FOLDED, 0)
+        entries["flags"] = flags + (free_bits << FREE_BITS) + np.where(length > 8, -(1 << 31), 0)
+        padded = np.concatenate([data, np.zeros(8, np.uint8)]) | np.uint8(fold & 0xFF)
         for place in range(8):
-            byte = padded[start + check + place].astype(np.uint64) * (place < length)
-            entries["check"] |= byte << np.uint64(8 * place)
+            shift = np.uint64(8 * place)
+            entries["first"] |= np.where(place < length, padded[start + place], 0).astype(np.uint64) << shift
+            entries["last"] |= np.where(length > 8, padded[start + length - 8 + place], 0).astype(np.uint64) << shift
         return entries
 
-    def _neighbours(self, entries: NDArray[Any], place: int, fold: int) -> NDArray[np.uint64]:
-        """Per entry a set of one byte, that at a place relative to the gram; of all bytes if that is outside of the text."""
-        offset = entries["offset"] + place
-        inside = (offset >= 0) & (offset < entries["length"])
-        byte = self._texts.data[np.where(inside, entries["start"] + offset, 0)] | np.uint8(fold & 0xFF)
-        return np.where(inside, np.uint64(1) << (byte & np.uint8(63)).astype(np.uint64), ~np.uint64(0))
-
-    def _find_by_automaton(self, strings: TextColumn) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The same by an automaton of the lower-case texts, whose time does not depend on what the texts have in common."""
+    def _found_by_automaton(self, strings: TextColumn) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Returns pairs of a string and a text, found by an automaton of the lower-case texts. Its time does not depend on what the texts
+        have in common."""
         if self._automaton is None:
             self._automaton = TextAutomaton(self._literals)
         return self._automaton.find(strings)

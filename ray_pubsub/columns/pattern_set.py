@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.literal_search import Literal, LiteralSearch
 from ray_pubsub.columns.regexp_set import RegexpSet
+from ray_pubsub.kernels.columns.found_texts import patterns_of_texts
 from ray_pubsub.language.pattern_test import pattern_test, regexp_of, text_position
 from ray_pubsub.language.patterns import compile_regexp
 from ray_pubsub.language.required_text import required_texts
@@ -48,10 +49,7 @@ class PatternSet:
             offsets = np.zeros(len(strings) + 1, dtype=np.int64)
             np.cumsum([len(answer) for answer in answers], out=offsets[1:])
             return offsets, np.array([number for answer in answers for number in answer], dtype=np.int64)
-        string, pattern = self._searching(strings).matches(strings)
-        offsets = np.zeros(len(strings) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(string, minlength=len(strings)), out=offsets[1:])
-        return offsets, pattern[np.argsort(string, kind="stable")]
+        return self._searching(strings).matches(strings)
 
     def matches_of(self, string: str) -> list[int]:
         """The patterns that match one string, in any order."""
@@ -74,12 +72,17 @@ class _Lists:
         self._offsets = np.concatenate([[0], np.cumsum([len(each) for each in lists])]).astype(np.int64)
         self._patterns = np.array([pattern for each in lists for pattern in each], dtype=np.int64)
 
-    def pairs(self, string: NDArray[np.int32], text: NDArray[np.int32]) -> Pairs:
-        """Each string with the patterns of its text."""
-        first, count = self._offsets[text], self._offsets[text + 1] - self._offsets[text]
-        ends = np.cumsum(count)
-        chosen = np.arange(int(count.sum())) + np.repeat(first - ends + count, count)
-        return np.repeat(string, count).astype(np.int64), self._patterns[chosen]
+    def __bool__(self) -> bool:
+        return len(self._patterns) > 0
+
+    def of_texts(
+        self, offsets: NDArray[np.int64], texts: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The patterns of the texts of each string, in the same form."""
+        room = int((self._offsets[texts + 1] - self._offsets[texts]).sum())
+        offsets_of, patterns = np.empty_like(offsets), np.empty(room, np.int64)
+        patterns_of_texts(offsets, texts, self._offsets, self._patterns, offsets_of, patterns)
+        return offsets_of, patterns
 
 
 class _Searches:
@@ -105,15 +108,23 @@ class _Searches:
         self._search = LiteralSearch(list(literals), sample) if literals else None
         self._rest = RegexpSet([regexp_of(leaves[number]) for number in rest], rest) if rest else None
 
-    def matches(self, strings: TextColumn) -> Pairs:
-        """In any order, each pair once."""
-        pairs = []
+    def matches(self, strings: TextColumn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """As PatternSet.matches."""
+        offsets, patterns = np.zeros(len(strings) + 1, np.int64), np.empty(0, np.int64)
+        more: list[Pairs] = []
         if self._search is not None:
-            string, text = self._search.find(strings)
-            pairs = [self._matched.pairs(string, text), self._answers(strings, *self._asked.pairs(string, text))]
+            found = self._search.find(strings)
+            offsets, patterns = self._matched.of_texts(*found)
+            if self._asked:
+                more.append(self._answers(strings, *_pairs(*self._asked.of_texts(*found))))
         if self._rest is not None:
-            pairs.append(self._rest.pairs(strings))
-        return np.concatenate([each[0] for each in pairs]), np.concatenate([each[1] for each in pairs])
+            more.append(self._rest.pairs(strings))
+        if sum(len(each[0]) for each in more):
+            more.append(_pairs(offsets, patterns))
+            string, pattern = (np.concatenate(parts) for parts in zip(*more, strict=True))
+            np.cumsum(np.bincount(string, minlength=len(strings)), out=offsets[1:])
+            patterns = pattern[np.argsort(string, kind="stable")]
+        return offsets, patterns
 
     def matches_of(self, string: str) -> list[int]:
         """For one string, without an array."""
@@ -143,3 +154,7 @@ class _Searches:
                 last, search = number, compile_regexp(regexp_of(self._leaves[number])).search
             matches[place] = search(strings.raw(asked)) is not None
         return string[matches], pattern[matches]
+
+
+def _pairs(offsets: NDArray[np.int64], patterns: NDArray[np.int64]) -> Pairs:
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), patterns

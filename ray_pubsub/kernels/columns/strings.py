@@ -25,6 +25,7 @@ __all__ = [
 
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)  # splitmix64
 UPPER = np.uint64(0xFFFFFFFF00000000)
+LONG = 96
 
 
 class Operands(NamedTuple):
@@ -53,6 +54,15 @@ def hash_bytes(address, length, seed):
     if length > 8:
         place = address
         last = address + length - 8
+        if length > LONG:  # four at once: each step of one waits for the step before
+            second, third, fourth = mixed(bits ^ FIRST), mixed(bits ^ SECOND), mixed(bits ^ (FIRST ^ SECOND))
+            while place < last - 24:
+                bits = mixed(bits ^ load_uint64(place))
+                second = mixed(second ^ load_uint64(place + 8))
+                third = mixed(third ^ load_uint64(place + 16))
+                fourth = mixed(fourth ^ load_uint64(place + 24))
+                place += 32
+            bits = mixed(mixed(mixed(bits) ^ second) ^ third) ^ fourth
         while place < last:
             bits = mixed(bits ^ load_uint64(place))
             place += 8

@@ -166,8 +166,10 @@ searched_strings = st.lists(st.text(st.sampled_from("abcABé "), max_size=60), m
 
 
 def pairs_of(search: Any, strings: TextColumn) -> list[tuple[int, int]]:
-    string, text = search.find(strings)
+    first, text = search.find(strings)
+    string = first
     if isinstance(search, LiteralSearch):
+        string = np.repeat(np.arange(len(strings)), np.diff(first))
         for place, each in enumerate(strings):
             assert sorted(search.find_in_one(each)) == sorted(text[string == place])
     return sorted(zip(string.tolist(), text.tolist(), strict=True))

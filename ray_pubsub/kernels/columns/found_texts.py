@@ -1,0 +1,48 @@
+"""What a search found, by string: pairs put into the order of their strings, and the patterns that each text stands for."""
+
+from __future__ import annotations
+
+from ray_pubsub.kernels.compiled import compiled
+
+__all__ = ["patterns_of_texts", "texts_by_string"]
+
+
+@compiled
+def texts_by_string(string, text, seen, stamp, offsets, out):
+    """Counting sort of pairs, each of which is kept once. String i has the texts out[offsets[i]:offsets[i + 1]] in the end; `offsets` comes
+    zeroed. No text's `seen` is as high as `stamp`. Returns the number of pairs."""
+    strings = len(offsets) - 1
+    for pair in range(len(string)):
+        offsets[string[pair] + 1] += 1
+    for number in range(strings):
+        offsets[number + 1] += offsets[number]
+    for pair in range(len(string)):
+        target = offsets[string[pair]]
+        out[target] = text[pair]
+        offsets[string[pair]] = target + 1
+    first = filled = 0
+    for number in range(strings):
+        last = offsets[number]
+        offsets[number] = filled
+        for place in range(first, last):
+            found = out[place]
+            out[filled] = found
+            filled += seen[found] != stamp + number
+            seen[found] = stamp + number
+        first = last
+    offsets[strings] = filled
+    return filled
+
+
+@compiled
+def patterns_of_texts(offsets, texts, list_offsets, patterns, out_offsets, out):
+    """Text t stands for patterns[list_offsets[t]:list_offsets[t + 1]]; writes what the texts of each string stand for, in the same form.
+    `out` has room for all."""
+    filled = 0
+    for string in range(len(offsets) - 1):
+        out_offsets[string] = filled
+        for place in range(offsets[string], offsets[string + 1]):
+            for number in range(list_offsets[texts[place]], list_offsets[texts[place] + 1]):
+                out[filled] = patterns[number]
+                filled += 1
+    out_offsets[len(offsets) - 1] = filled
