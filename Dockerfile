@@ -2,7 +2,7 @@
 # A server in a container: docker build -t ray-pubsub . && docker run --rm --shm-size=1g -v pubsub:/data ray-pubsub
 FROM python:3.12-slim-bookworm AS build
 WORKDIR /source
-COPY pyproject.toml requirements.lock README.md LICENSE pyspark_ray_pubsub.py ./
+COPY pyproject.toml README.md LICENSE pyspark_ray_pubsub.py ray_pubsub_http.py ./
 COPY ray_pubsub ray_pubsub
 COPY actors actors
 COPY spark_bridge spark_bridge
@@ -14,12 +14,12 @@ ENV NUMBA_CACHE_DIR=/var/cache/ray-pubsub PYTHONDONTWRITEBYTECODE=1
 COPY --from=build /wheels /wheels
 COPY requirements.lock /wheels/
 RUN set -eu; wheel=$(ls /wheels/*.whl); \
-    python -m pip install --no-cache-dir --constraint /wheels/requirements.lock "$wheel[server,metrics]"; \
+    python -m pip install --no-cache-dir --constraint /wheels/requirements.lock "${wheel}[server,http,metrics]"; \
     rm -r /wheels; \
     useradd --create-home --uid 10001 pubsub; \
     mkdir -p /data /var/cache/ray-pubsub; \
     chown pubsub /data /var/cache/ray-pubsub
-USER pubsub
+USER 10001
 WORKDIR /data
 RUN ray-pubsub warm-up
 VOLUME /data

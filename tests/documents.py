@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["DOCUMENTS", "ROOT", "blocks", "needs_a_cluster"]
+__all__ = ["DOCUMENTS", "ROOT", "blocks", "extra_of", "needs_a_cluster"]
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -26,3 +26,10 @@ def blocks() -> list[tuple[str, str]]:
 
 def needs_a_cluster(code: str) -> bool:
     return re.search(r"ray_pubsub\.(start|connect)\(", code) is not None
+
+
+def extra_of(code: str) -> str | None:
+    """What a sample needs beside the core."""
+    if needs_a_cluster(code):
+        return "server"
+    return "sigma" if "from_sigma" in code else None
