@@ -25,13 +25,18 @@ def rich_texts(*, exact: bool = False) -> SearchStrategy[str]:
     numbers = st.sampled_from(NUMBERS if exact else NUMBERS + MOST_NUMBERS)
     strings = st.sampled_from(STRINGS)
     number_terms = st.recursive(
-        st.sampled_from(["n1", "n2", "n3"]) | numbers | st.sampled_from(["length(s1)", "len(l1)", "len(l2)"]),
+        st.sampled_from(["n1", "n2", "n3"])
+        | numbers
+        | st.sampled_from(["length(s1)", "len(l1)", "len(l2)", "list_max(l1)", "list_min(l1)"]),
         lambda inner: st.one_of(
             _filled("({} {} {})", inner, st.sampled_from("+-*"), inner),
             _filled("-({})", inner),
             _filled("{}({})", st.sampled_from(["abs", "floor", "ceil", "round"]), inner),
             _filled("{}({}, {})", st.sampled_from(["coalesce", "least", "greatest"]), inner, inner),
             _filled("case when {} > {} then {} else {} end", inner, numbers, inner, inner),
+            _filled("case ({}) when {} then {} when {} then 2 end", inner, numbers, inner, inner),
+            _filled("if({} < {}, {}, {})", inner, inner, inner, numbers),
+            _filled("({} {})", inner, st.sampled_from(["/ 2", "% 3", "% -2.5"])),
             *(
                 []
                 if exact
@@ -65,7 +70,12 @@ def rich_texts(*, exact: bool = False) -> SearchStrategy[str]:
             st.sampled_from(["like", "not like", "ilike", "not ilike"]),
             st.sampled_from(["'a%'", "'%B'", "'_b'"]),
         ),
-        _filled("{}({}, {})", st.sampled_from(["starts_with", "ends_with", "contains"]), string_terms, strings),
+        _filled(
+            "{}({}, {})",
+            st.sampled_from(["starts_with", "ends_with", "contains"]),
+            string_terms,
+            strings | string_terms,
+        ),
         _list_predicates(numbers, strings, exact),
         st.sampled_from(["n1 > 1", "s1 = 'ab'", "b1", "t1 < t2", "(n1 > 1) = b1", "l1 is null", "l2 is not null"]),
         _time_predicates(),
@@ -85,12 +95,22 @@ def _filled(template: str, *parts: SearchStrategy[str]) -> SearchStrategy[str]:
 
 
 def _list_predicates(numbers: SearchStrategy[str], strings: SearchStrategy[str], exact: bool) -> SearchStrategy[str]:
-    # With a null among the elements, DuckDB's any and all may be unknown; see the table in docs/language.md.
+    # What is absent on one of the sides is another matter for DuckDB's any and all; see the table in docs/language.md.
+    left = "({1} is null or {0} is null or {0} {2} {3}({1}))" if exact else "{0} {2} {3}({1})"
     quantified = [
-        _filled("{} {} {}(l1)", numbers, st.sampled_from(OPERATORS), st.sampled_from(["any", "all"])),
-        _filled("{} {} {}(l2)", strings, st.sampled_from(OPERATORS), st.sampled_from(["any", "all"])),
+        _filled(left, values, st.just(name), st.sampled_from(OPERATORS), st.sampled_from(["any", "all"]))
+        for values, name in (
+            (numbers | st.sampled_from(["n1", "n2"]), "l1"),
+            (strings | st.sampled_from(["s1", "lower(s2)"]), "l2"),
+        )
     ]
     return st.one_of(
+        *quantified,
+        _filled("list_contains(l1, {})", st.sampled_from(["n1", "n2 + 1"])),
+        _filled("list_contains({}, {})", st.sampled_from(["l2", "['a', 'ab']"]), st.sampled_from(["s1", "trim(s2)"])),
+        _filled(
+            "{}(l2, {})", st.sampled_from(["list_has_any", "list_has_all"]), st.sampled_from(["l3", "['a', null]"])
+        ),
         _filled("list_contains(l1, {})", numbers),
         _filled("list_contains(l2, {})", strings),
         _filled("list_has_any(l2, [{}, {}])", strings, strings),
@@ -101,22 +121,54 @@ def _list_predicates(numbers: SearchStrategy[str], strings: SearchStrategy[str],
             st.sampled_from(OPERATORS),
             st.sampled_from(["0", "1", "2"]),
         ),
-        *([] if exact else quantified),
     )
 
 
 def _time_predicates() -> SearchStrategy[str]:
-    part = st.sampled_from(["year", "month", "day", "hour", "minute", "quarter", "week", "dayofweek", "dayofyear"])
+    part = st.sampled_from(
+        [
+            "year",
+            "month",
+            "day",
+            "hour",
+            "minute",
+            "second",
+            "quarter",
+            "week",
+            "dow",
+            "isodow",
+            "doy",
+            "epoch",
+            "millisecond",
+        ]
+    )
     moment, operator = st.sampled_from(["t1", "t2"]), st.sampled_from(OPERATORS)
     bound = st.sampled_from(["timestamp '2024-05-01 10:30'", "date '2024-05-01'", "t1", "t2"])
-    interval = st.sampled_from(["'90 minutes'", "'1 day'", "'10 hours 30 minutes'"])
+    interval = st.sampled_from(
+        [
+            "'90 minutes'",
+            "'1 day'",
+            "'10 hours 30 minutes'",
+            "'1 day 01:30:00'",
+            "90 minute",
+            "'10' hours",
+            "1.5 seconds",
+            "1 week",
+        ]
+    )
     return st.one_of(
         _filled("extract({} from {}) {} {}", part, moment, operator, st.sampled_from(["0", "3", "5", "10", "2024"])),
         _filled(
-            "date_trunc('{}', {}) {} {}", st.sampled_from(["hour", "day", "month", "year"]), moment, operator, bound
+            "date_trunc('{}', {}) {} {}",
+            st.sampled_from(["second", "minute", "hour", "day", "week", "month", "quarter", "year"]),
+            moment,
+            operator,
+            bound,
         ),
         _filled("{} {} interval {} {} {}", moment, st.sampled_from("+-"), interval, operator, bound),
         _filled("t1 - t2 {} interval {}", operator, interval),
+        _filled("date_part('{}', {}) = {}(t1)", part, moment, st.sampled_from(["year", "month", "hour", "dayofyear"])),
+        st.sampled_from(["t1 < current_timestamp", "t1 < now() - interval 1 hour", "t2 >= current_date"]),
     )
 
 
@@ -137,7 +189,13 @@ def _networks_and_places() -> SearchStrategy[str]:
         ),
         _filled(
             "geo_in_polygon(n1, n2, '{}')",
-            st.sampled_from(["POLYGON((0 0, 3 0, 0 3, 0 0))", "POLYGON((-1 -1, 5 -1, 5 5, -1 -1))"]),
+            st.sampled_from(
+                [
+                    "POLYGON((0 0, 3 0, 0 3, 0 0))",
+                    "POLYGON((-1 -1, 5 -1, 5 5, -1 -1))",
+                    "POLYGON((-2 -2, 9 -2, 9 9, -2 9), (0.2 0.2, 2.2 0.2, 2.2 4, 0.2 4))",
+                ]
+            ),
         ),
     )
 
@@ -191,7 +249,7 @@ def rich_events() -> SearchStrategy[dict[str, Any]]:
     """Events with values of every kind, often of the wrong one, and lists of mixed kinds."""
     numbers, strings = st.sampled_from(PLAIN_NUMBERS + ODD_NUMBERS), st.sampled_from(PLAIN_STRINGS + ODD_STRINGS)
     other = st.sampled_from([None, True, 5, "x", [], MOMENTS[0]])
-    element = st.one_of(numbers, strings, st.sampled_from([None, True]))
+    element = st.one_of(numbers, strings, st.sampled_from([None, True, {"n": 1}, [1, "a"]]))
     objects = st.recursive(
         st.sampled_from(
             [
@@ -241,6 +299,7 @@ def _events(
         optional={
             "n1": field(numbers), "n2": field(numbers), "n3": field(numbers), "s1": field(strings), "s2": field(strings),
             "b1": field(st.booleans()), "t1": field(st.sampled_from(MOMENTS)), "t2": field(st.sampled_from(MOMENTS)),
-            "l1": field(of_numbers), "l2": field(of_strings), "o1": field(of_objects), "a1": field(st.sampled_from(ADDRESSES)),
+            "l1": field(of_numbers), "l2": field(of_strings), "l3": field(of_strings),
+            "o1": field(of_objects), "a1": field(st.sampled_from(ADDRESSES)),
         },
     )  # fmt: skip

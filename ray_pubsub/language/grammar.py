@@ -8,6 +8,7 @@ so there is no parse tree between and no recursion however deep the text nests.
 from __future__ import annotations
 
 import threading
+from functools import partial
 from importlib import resources
 from typing import Any, cast
 
@@ -18,10 +19,11 @@ from ray_pubsub.errors import ExpressionLimitError, ExpressionSyntaxError, Expre
 from ray_pubsub.language import words
 from ray_pubsub.language.building import calls, predicates
 from ray_pubsub.language.building.constants import BrokenConstant
-from ray_pubsub.language.functions.moments import read_interval
+from ray_pubsub.language.building.quantified import relation
+from ray_pubsub.language.functions.moments import read_counted, read_interval
 from ray_pubsub.language.hints import hint_at
 from ray_pubsub.language.size import check_size
-from ray_pubsub.language.terms import Attribute, Call, Condition, Term, is_computed
+from ray_pubsub.language.terms import Attribute, Condition, Term, is_computed
 from ray_pubsub.language.tree import Not, Operand, Tree, conjunction, disjunction
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
@@ -95,7 +97,7 @@ class TreeBuilder(Transformer[Token, Any]):
 
     def relation(self, children: list[Any]) -> Any:
         left, symbol, right = children
-        return Call(str(symbol), (_term(left), _term(right)))
+        return relation(_term(left), str(symbol), _term(right))
 
     def disjunction(self, children: list[Any]) -> Any:
         parts = [_condition(child) for child in children if not isinstance(child, Token)]
@@ -153,12 +155,17 @@ class TreeBuilder(Transformer[Token, Any]):
 
     def case(self, children: list[Any]) -> Any:
         parts = [child for child in children if child is not None and not isinstance(child, Token)]
-        return calls.case(parts, _CURRENT.limits)
+        if isinstance(children[1], Token):
+            return calls.case(parts, _CURRENT.limits)
+        return calls.case(calls.compared(_term(parts[0]), parts[1:], _CURRENT.limits), _CURRENT.limits)
 
     def list_(self, children: list[Any]) -> Any:
         return calls.listed([_term(child) for child in children if child is not None], _CURRENT.limits)
 
-    def attribute(self, children: list[Token]) -> Attribute:
+    def attribute(self, children: list[Token]) -> Term:
+        moment = words.MOMENTS.get(children[0].lower()) if len(children) == 1 else None
+        if moment is not None and children[0].type == "NAME":
+            return calls.moment(moment, _CURRENT.limits)
         name = ".".join(_identifier(token) for token in children)
         if len(name) > _CURRENT.limits.word_length:
             raise ExpressionLimitError("word_length", _CURRENT.limits.word_length, len(name))
@@ -182,7 +189,14 @@ class TreeBuilder(Transformer[Token, Any]):
         return _operand(Kind.TIMESTAMP, children[1], reader, f"{children[0]} ")
 
     def interval(self, children: list[Token]) -> Operand:
-        return _operand(Kind.NUMBER, children[1], read_interval, f"{children[0]} ")
+        word, first, *others = (child for child in children if child is not None)
+        if not others:
+            return _operand(Kind.NUMBER, first, read_interval, f"{word} ")
+        found = [
+            _operand(Kind.NUMBER, count, partial(read_counted, unit=str(unit)), f"{word} ")
+            for count, unit in zip([first, *others[1::2]], others[::2], strict=True)
+        ]
+        return calls.summed(found)
 
     def extract(self, children: list[Any]) -> Any:
         _, part, _, value = children

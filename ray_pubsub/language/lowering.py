@@ -89,8 +89,6 @@ def _of_set(leaf: Holds, name: str, negated: bool) -> Tree:
         if members:
             return _flag(Holds(leaf.function, leaf.attributes, members), name, negated)
         return _is_list(name) if negated else Constant(False)
-    if len(members) < len(set(leaf.constants)):  # nothing is equal to null
-        return _is_list(name) if negated else Constant(False)
     if not members:
         return Constant(False) if negated else _is_list(name)
     each = [_flag(Holds("list_contains", leaf.attributes, (member,)), name, negated) for member in members]

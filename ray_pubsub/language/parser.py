@@ -13,10 +13,11 @@ from typing import Any
 from ray_pubsub.errors import ExpressionError, ExpressionLimitError
 from ray_pubsub.language import words
 from ray_pubsub.language.building import calls, predicates
-from ray_pubsub.language.functions.moments import read_interval
+from ray_pubsub.language.building.quantified import relation
+from ray_pubsub.language.functions.moments import read_counted, read_interval
 from ray_pubsub.language.grammar import DEFAULT_LIMITS, WITHOUT_LIMITS, parse_by_grammar, parse_term_by_grammar
 from ray_pubsub.language.size import check_size
-from ray_pubsub.language.terms import Attribute, Call, Condition, Term, is_computed
+from ray_pubsub.language.terms import Attribute, Condition, Term, is_computed
 from ray_pubsub.language.tokens import UnreadableText, cut_tokens
 from ray_pubsub.language.tree import (
     Between,
@@ -115,7 +116,7 @@ class _Parser:
         if self._kind == "OPERATOR":
             symbol = self._texts[self._at]
             self._step()
-            found = Call(symbol, (found, _term(self._value(JOIN))))
+            found = relation(found, symbol, _term(self._value(JOIN)))
         if self._kind != "END":
             raise UnreadableText
         return found
@@ -238,6 +239,8 @@ class _Parser:
         if kind in BEFORE_STRING:
             known, reader = BEFORE_STRING[kind]
             self._step()
+            if kind == "INTERVAL" and (self._kind == "NUMBER" or self._kinds[self._at + 1] == "NAME"):
+                return self._counted()
             written, place = self._texts[self._at], self._places[self._at]
             self._step()
             return Operand(known, reader(written), place)
@@ -268,8 +271,22 @@ class _Parser:
         except words.BadConstant:
             return Operand(Kind.NUMBER, words.read_number(text, signs.pop() == "-"))
 
-    def _attribute(self, kind: str, text: str) -> Attribute:
+    def _counted(self) -> Operand:
+        """`interval 1 hour`, `interval '1' hour`, `interval 1 hour 30 minutes`."""
+        found: list[Operand] = []
+        while not found or (self._kind == "NUMBER" and self._kinds[self._at - 2] == "NUMBER"):
+            written, unit = self._texts[self._at], self._texts[self._at + 1]
+            if self._kinds[self._at + 1] != "NAME":
+                raise UnreadableText
+            found.append(Operand(Kind.NUMBER, read_counted(written, unit), self._places[self._at]))
+            self._at += 1
+            self._step()
+        return calls.summed(found)
+
+    def _attribute(self, kind: str, text: str) -> Term:
         name = _identifier(kind, text)
+        if kind == "NAME" and self._kind != "." and text.lower() in words.MOMENTS:
+            return calls.moment(words.MOMENTS[text.lower()], self._limits)
         while self._kind == ".":
             self._step()
             kind, text = self._kind, self._texts[self._at]
@@ -299,6 +316,7 @@ class _Parser:
     def _case(self) -> Term:
         self._step()
         parts: list[Any] = []
+        subject = None if self._kind == "WHEN" else self._expression()
         while self._took("WHEN"):
             parts.append(self._expression())
             self._take("THEN")
@@ -306,6 +324,10 @@ class _Parser:
         if self._took("ELSE"):
             parts.append(self._expression())
         self._take("END_OF_CASE")
+        if not parts:
+            raise UnreadableText
+        if subject is not None:
+            parts = calls.compared(_term(subject), parts, self._limits)
         return calls.case(parts, self._limits)
 
     def _extract(self) -> Term:

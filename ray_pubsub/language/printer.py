@@ -112,6 +112,10 @@ def write_term(term: Term, around: int = 0) -> str:
                 for condition, value in zip(parts[:-1:2], parts[1::2], strict=True)
             ]
             return f"case {' '.join(whens)} else {write_term(parts[-1])} end"
+        case Call(function, (left, right)) if QUANTIFIED.fullmatch(function):
+            symbol, quantifier = function.split()
+            text = f"{write_term(left, OPERATORS['='] + 1)} {symbol} {quantifier}({write_term(right)})"
+            return f"({text})" if around > OPERATORS["="] else text
         case Call(function, (left, right)) if function in OPERATORS:
             binding = OPERATORS[function]
             # A comparison beside a comparison needs parentheses on both sides, everything else on the right.

@@ -12,13 +12,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from ray_pubsub.errors import ExpressionError, RayPubSubError
 from ray_pubsub.language import words
 from ray_pubsub.language.building.predicates import check_leaf, is_checked
 from ray_pubsub.language.case_folding import fold_case
-from ray_pubsub.language.functions.moments import read_interval
+from ray_pubsub.language.functions.moments import is_unit, read_counted, read_interval
 from ray_pubsub.language.parser import parse
 from ray_pubsub.language.size import check_size
 from ray_pubsub.language.tree import (
@@ -282,11 +283,17 @@ def _reader(operand: Operand, text: str, place: int) -> Reader:
     before = _before(text, place)
     if operand.kind == Kind.TIMESTAMP:
         return words.read_date if before.lower().endswith("date") else words.read_moment
+    if before.lower().endswith("interval"):
+        unit = UNIT.match(text, place)
+        if unit is not None and is_unit(unit[1]):
+            return partial(read_counted, unit=unit[1])
     if text[place] == "'":
         return read_interval if before.lower().endswith("interval") else words.read_special
     return _read_negative if before.endswith("-") else words.read_number
 
 
+UNIT = re.compile(rf"(?:{STRING}|{NUMBER})\s*([^\W\d]+)")
+"""A constant and the word behind it."""
 LONGEST_WORD = 16
 
 

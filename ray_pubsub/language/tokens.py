@@ -37,6 +37,8 @@ BEFORE_STRING = {
 """Words that make something else of the string behind them. Elsewhere they are names like any other."""
 INSIDE_CASE = {"when": "WHEN", "then": "THEN", "else": "ELSE", "end": "END_OF_CASE"}
 CONTEXTUAL = {*INSIDE_CASE, "from"}
+BEHIND_ATTRIBUTE = {*words.KEYWORDS, *INSIDE_CASE, "ilike", "from"} - {"when", "null", "true", "false"}
+"""Words that may follow an attribute. Before any other word, `case` is not an attribute."""
 
 
 class UnreadableText(Exception):  # noqa: N818 - never reaches a user
@@ -64,27 +66,44 @@ def cut_tokens(text: str) -> Tokens:
         if kind == "NAME":
             word = token.lower()
             kind = keywords.get(word, "NAME")
+            if kinds and kinds[-1] == "NAME" and word not in BEHIND_ATTRIBUTE and texts[-1].lower() == "case":
+                kinds[-1] = "CASE"
+                cases += 1
             if word in CONTEXTUAL:
                 if word == "from":
                     kind = _from(kinds, texts)
-                else:
-                    if word == "when" and kinds and kinds[-1] == "NAME" and texts[-1].lower() == "case":
-                        kinds[-1] = "CASE"
-                        cases += 1
-                    if cases:
-                        kind = INSIDE_CASE[word]
-                        cases -= word == "end"
-        elif kind == "STRING":
-            if kinds and kinds[-1] == "NAME":
-                kinds[-1] = BEFORE_STRING.get(texts[-1].lower(), "NAME")
+                elif cases:
+                    kind = INSIDE_CASE[word]
+                    cases -= word == "end"
         elif kind == "SYMBOL":
             kind = token
         elif kind == "UNKNOWN":
             raise UnreadableText
+        if kinds and kinds[-1] == "NAME" and kind in BEGINS_VALUE:
+            before = _before_value(
+                texts[-1].lower(), kind, token, found.end() - len(token) > places[-1] + len(texts[-1])
+            )
+            if before is not None:
+                kinds[-1] = before
+                cases += before == "CASE"
         kinds.append(kind)
         texts.append(token)
         places.append(found.end() - len(token))
     return Tokens(kinds, texts, places)
+
+
+BEGINS_VALUE = {"STRING", "NUMBER", "QUOTED", "("}
+
+
+def _before_value(word: str, kind: str, token: str, apart: bool) -> str | None:
+    """What a word is before a constant, a quoted name or a parenthesis; None if it is a name there, too. `apart`: a space lies between."""
+    if word == "case":
+        return "CASE" if kind != "NUMBER" or (apart and token[0] != ".") else None
+    if kind == "STRING":
+        return BEFORE_STRING.get(word)
+    if kind == "NUMBER" and word == "interval" and apart and token[0] != ".":
+        return "INTERVAL"
+    return None
 
 
 def _from(kinds: list[str], texts: list[str]) -> str:

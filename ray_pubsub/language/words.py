@@ -11,6 +11,7 @@ from ray_pubsub.model.values import INT64_MAX, INT64_MIN, Kind, show_microsecond
 
 __all__ = [
     "KEYWORDS",
+    "MOMENTS",
     "BadConstant",
     "read_date",
     "read_moment",
@@ -35,6 +36,8 @@ KEYWORDS = {
     "true": "TRUE",
     "false": "FALSE",
 }
+MOMENTS = {"current_timestamp": "now", "current_date": "today"}
+"""Names that stand for a moment, as SQL has them. An attribute of such a name is quoted."""
 BARE_NAME = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
 MOMENT = re.compile(
     r"(?P<date>[+-]?\d{4,6}-\d\d-\d\d)(?:[ T](?P<time>\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)\s*(?P<zone>Z|z|UTC|[+-]\d\d(?::?\d\d)?)?)?"
@@ -124,7 +127,11 @@ def read_special(text: str) -> float:
 @lru_cache(maxsize=4096)
 def write_name(name: str) -> str:
     """The attribute as an identifier, in double quotes where it needs them."""
-    if BARE_NAME.fullmatch(name) and not any(part.lower() in KEYWORDS for part in name.split(".")):
+    if (
+        BARE_NAME.fullmatch(name)
+        and name.lower() not in MOMENTS
+        and not any(part.lower() in KEYWORDS for part in name.split("."))
+    ):
         return name
     return '"' + name.replace('"', '""') + '"'
 

@@ -124,7 +124,7 @@ def _read_datetime64(raw: np.datetime64) -> Value | None:
     return Value(Kind.TIMESTAMP, int(exact.astype(np.int64)))
 
 
-def _read_list(raw: Any, depth: int = 0) -> Value:
+def _read_list(raw: Any, depth: int = 1) -> Value:
     """Reads a list, a tuple or a one-dimensional array, whose elements may be of different kinds."""
     if len(raw) > LIST_ELEMENTS:
         raise ValueProblem(f"the list has {len(raw):,} elements; at most {LIST_ELEMENTS:,} can be used")

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from ray_pubsub.columns.computed.distinct_rows import distinct_rows
+from ray_pubsub.columns.computed.list_comparisons import list_comparison_lanes
 from ray_pubsub.columns.computed.list_flags import ElementConditions, ListFlags
 from ray_pubsub.columns.computed.list_terms import list_term_lanes
 from ray_pubsub.columns.computed.number_column import COLUMN_OPERATIONS, NumberColumn
@@ -148,6 +149,8 @@ def _lanes_of(name: str, term: Term, lanes: dict[str, list[Lane]], batch: EventB
         if since is not None:
             return since
     of_lists = list_term_lanes(name, term, lanes, batch.size)
+    if of_lists is None:
+        of_lists = list_comparison_lanes(name, term, lanes, batch.size)
     if of_lists is not None:
         return of_lists
     of_texts = text_term_lanes(name, term, lanes)

@@ -48,6 +48,7 @@ WORDS = (
     (FALSE_WORD, b"false"), (TIMESTAMP_WORD, b"timestamp"), (DATE_WORD, b"date"), (DOUBLE_WORD, b"double"), (ESCAPE_WORD, b"escape"),
 )  # fmt: skip
 LONGEST_WORD = 9
+MOMENT_BEGINS = np.frombuffer(b"current_", np.uint8)
 
 
 def _packed(word: bytes) -> int:
@@ -124,6 +125,17 @@ def is_escape(text, place, end):
 
 
 @piece
+def may_be_moment(text, start, stop):
+    """Whether a bare name may be `current_timestamp` or `current_date`, which Python tells from attributes."""
+    if stop - start != 17 and stop - start != 12:
+        return False
+    for place in range(len(MOMENT_BEGINS)):  # noqa: SIM110 - compiled code knows no all() of a generator
+        if text[start + place] | 32 != MOMENT_BEGINS[place] | 32:
+            return False
+    return True
+
+
+@piece
 def copy_quoted(text, place, end, buffer, written):
     """The content of what is quoted here, a doubled quote as one; where it ends, and where the copy does."""
     quote = text[place]
@@ -157,6 +169,8 @@ def read_name(text, place, end, buffer, written):
             if stop == place:
                 return FAILED, written
             word = word_at(text, place, stop)
+            if may_be_moment(text, place, stop):
+                return FAILED, written
             if 0 < word < BEFORE_STRING or (word >= BEFORE_STRING and stands_before_string(text, stop, end)):
                 return FAILED, written
             while place < stop:

@@ -10,7 +10,7 @@ from ray_pubsub.errors import ExpressionLimitError, ExpressionSyntaxError, Expre
 from ray_pubsub.language import words
 from ray_pubsub.language.building import predicates
 from ray_pubsub.language.building.constants import BrokenConstant, check_readable
-from ray_pubsub.language.building.holding_calls import HOLDING, holding
+from ray_pubsub.language.building.holding_calls import HOLDING, compares_attributes, holding
 from ray_pubsub.language.building.quantified import QUANTIFIERS, check_has_value
 from ray_pubsub.language.building.term_kinds import kind_of
 from ray_pubsub.language.functions.moments import date_parts, truncated_units
@@ -19,10 +19,10 @@ from ray_pubsub.language.printer import write_term
 from ray_pubsub.language.terms import Call, Condition, Listed, Term, measured
 from ray_pubsub.language.tree import Operand
 from ray_pubsub.language.truth import value_of_term
-from ray_pubsub.model.values import INT64_MIN, Kind
+from ray_pubsub.model.values import INT64_MAX, INT64_MIN, Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["called", "case", "listed", "operation", "signed"]
+__all__ = ["called", "case", "compared", "listed", "moment", "operation", "signed", "summed"]
 
 NULL = Operand(None, None)
 WITHOUT_ARGUMENTS = {"now"}
@@ -36,7 +36,11 @@ def called(text: str, position: int, name: str, arguments: list[Any], limits: Li
     function = SYNONYMS.get(function, function)
     if function == "if":
         return _if(name, arguments, limits)
+    if function in TODAY and not arguments:
+        return moment("today", limits)
     if function in HOLDING:
+        if compares_attributes(function, arguments):
+            return operation(function, [as_term(argument) for argument in arguments], limits)
         return holding(function, arguments, limits)
     terms = [as_term(argument) for argument in arguments]
     if function in QUANTIFIERS:
@@ -60,6 +64,7 @@ def as_term(value: Any) -> Term:
 
 
 ESCAPE = "\\"
+TODAY = {"current_date", "today"}
 HIDDEN = {"negative", "case"}
 """Functions that have a syntax of their own."""
 
@@ -174,6 +179,36 @@ def case(parts: list[Any], limits: Limits) -> Term:
     return _limited(Call("case", tuple(terms)), limits)
 
 
+def compared(subject: Term, parts: list[Any], limits: Limits) -> list[Any]:
+    """`case subject when value then …` as the parts of `case when subject = value then …`."""
+    _check_parts("case", [subject])
+    found: list[Any] = []
+    for place, part in enumerate(parts):
+        if place % 2 or place == len(parts) - 1:
+            found.append(part)
+            continue
+        _check_parts("case", [as_term(part)])
+        found.append((1, predicates.comparison(subject, "=", as_term(part), limits)))
+    return found
+
+
+def moment(name: str, limits: Limits) -> Term:
+    """`current_timestamp` and `current_date`, which are written without parentheses."""
+    now = operation("now", [], limits)
+    return now if name == "now" else operation("date_trunc", [Operand(Kind.STRING, "day"), now], limits)
+
+
+def summed(counts: list[Operand]) -> Operand:
+    """`interval 1 hour 30 minutes`: one constant. Of several it is none that a text of the same shape could replace, so it has no place."""
+    if len(counts) == 1:
+        return counts[0]
+    broken = next((count for count in counts if isinstance(count.plain, BrokenConstant)), None)
+    total = sum(count.plain for count in counts) if broken is None else 0
+    if total > INT64_MAX:
+        return Operand(Kind.NUMBER, BrokenConstant("interval …", "the interval is beyond 64 bits of microseconds"))
+    return broken or Operand(Kind.NUMBER, total)
+
+
 def _if(name: str, arguments: list[Any], limits: Limits) -> Term:
     if len(arguments) not in (2, 3):
         raise ExpressionTypeError(
@@ -196,7 +231,7 @@ def listed(members: list[Term], limits: Limits) -> Listed:
 
 def _unknown(text: str, position: int, name: str) -> ExpressionSyntaxError:
     names = [each for each in FUNCTIONS if each[0].isalpha() and each not in HIDDEN]
-    every = sorted({*names, *HOLDING, *SYNONYMS, *QUANTIFIERS, "if"} - set("%"))
+    every = sorted({*names, *HOLDING, *SYNONYMS, *QUANTIFIERS, *TODAY, "if"} - set("%"))
     close = get_close_matches(name.lower(), every, n=1, cutoff=0.7) if len(name) > 2 else []
     hint = f"did you mean {close[0]}?" if close else "docs/language.md lists the functions"
     return ExpressionSyntaxError(text, position, name, (), f"there is no function {name}", hint)

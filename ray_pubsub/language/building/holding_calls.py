@@ -15,7 +15,7 @@ from ray_pubsub.language.tree import Holds, Operand
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["HOLDING", "holding"]
+__all__ = ["HOLDING", "compares_attributes", "holding"]
 
 HOLDING = {
     "list_contains",
@@ -27,6 +27,16 @@ HOLDING = {
     "geo_in_box",
     "geo_in_polygon",
 }
+
+
+LISTS = {"list_contains", "list_has_any", "list_has_all"}
+
+
+def compares_attributes(function: str, arguments: list[Any]) -> bool:
+    """Whether a list is asked for what the event has, not for constants: `list_contains(tags, name)`. Such a call is a term."""
+    if function not in LISTS or len(arguments) != 2:
+        return False
+    return not isinstance(arguments[1], Operand | Listed)
 
 
 def holding(function: str, arguments: list[Any], limits: Limits) -> tuple[int, Holds]:
@@ -51,10 +61,10 @@ def holding(function: str, arguments: list[Any], limits: Limits) -> tuple[int, H
         return depth + 1, Holds(function, (name,), (), condition)
     if function == "list_contains":
         if not isinstance(wanted, Operand):
-            raise ExpressionTypeError(shown, f"the second argument of {function} is a constant")
+            raise ExpressionTypeError(shown, f"the second argument of {function} is one value, not a list")
         return 1, Holds(function, (name,), (wanted,))
     if not isinstance(wanted, Listed):
-        raise ExpressionTypeError(shown, f"the second argument of {function} is a list of constants: ['a', 'b']")
+        raise ExpressionTypeError(shown, f"the second argument of {function} is a list: ['a', 'b'], or an attribute")
     if len(wanted.members) > limits.set_size:
         raise ExpressionLimitError("set_size", limits.set_size, len(wanted.members))
     return 1, Holds(function, (name,), wanted.members)

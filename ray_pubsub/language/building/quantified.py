@@ -1,4 +1,4 @@
-"""`5 < any(scores)`, `'a' = all(tags)`: a constant compared with every element of a list."""
+"""`5 < any(scores)`, `'a' = all(tags)`, `price < all(prices)`: a value compared with every element of a list."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from ray_pubsub.language.building.constants import check_readable
 from ray_pubsub.language.building.term_kinds import kind_of
 from ray_pubsub.language.printer import computed_name, write, write_term
 from ray_pubsub.language.terms import Call, Listed, Term
-from ray_pubsub.language.tree import Holds, Operand, Tree
+from ray_pubsub.language.tree import BooleanAttribute, Holds, Operand, Tree
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["QUANTIFIERS", "check_has_value", "quantified"]
+__all__ = ["QUANTIFIERS", "check_has_value", "quantified", "relation"]
 
 QUANTIFIERS = {"any", "all"}
 
@@ -23,15 +23,28 @@ def check_has_value(term: Term) -> None:
 
 
 def quantified(left: Term, operator: str, quantifier: Call, limits: Limits) -> Tree:
-    """`left operator any(list)`, or all. `= any` is list_contains."""
+    """`left operator any(list)`, or all. `= any` is list_contains. What is not about a constant is a term of its own, true or false."""
     text = f"{write_term(left)} {operator} {write_term(quantifier)}"
     subject = quantifier.arguments[0]
-    if not isinstance(left, Operand):
-        raise ExpressionTypeError(text, f"what is compared with {quantifier.function}(…) must be a constant")
     check_readable(left, text)
-    if isinstance(subject, Operand | Listed) or kind_of(subject) not in (None, Kind.LIST):
+    check_has_value(left)
+    of_constants = isinstance(left, Operand) and isinstance(subject, Operand | Listed)
+    if of_constants or kind_of(subject) not in (None, Kind.LIST):
         raise ExpressionTypeError(text, f"{quantifier.function}(…) takes an attribute that is a list")
+    if not isinstance(left, Operand):
+        if kind_of(left) is Kind.LIST:
+            raise ExpressionTypeError(text, f"what is compared with {quantifier.function}(…) is one value, not a list")
+        return BooleanAttribute(computed_name(relation(left, operator, quantifier)))
     function = f"{operator} {quantifier.function}"
     leaf = Holds("list_contains" if function == "= any" else function, (computed_name(subject),), (left,))
     assert write(leaf)
     return leaf
+
+
+def relation(left: Term, operator: str, right: Term) -> Call:
+    """The term that a comparison of two terms is, `right` perhaps any(…) or all(…)."""
+    if not (isinstance(right, Call) and right.function in QUANTIFIERS):
+        return Call(operator, (left, right))
+    if operator == "=" and right.function == "any":
+        return Call("list_contains", (right.arguments[0], left))
+    return Call(f"{operator} {right.function}", (left, right.arguments[0]))

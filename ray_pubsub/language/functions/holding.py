@@ -81,7 +81,7 @@ def _of_list(leaf: Holds, elements: tuple[Any, ...], truth: Truth, moment: Value
         case "list_has_any":
             return any(_contains(elements, constant) for constant in leaf.constants)
         case "list_has_all":
-            return all(_contains(elements, constant) for constant in leaf.constants)
+            return all(_contains(elements, constant) for constant in leaf.constants if constant.kind is not None)
     constant = leaf.constants[0]
     if constant.kind is None:
         return None

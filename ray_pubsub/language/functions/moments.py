@@ -14,46 +14,94 @@ import numpy as np
 from ray_pubsub.language.words import BadConstant, read_string
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN
 
-__all__ = ["PARTS", "UNITS", "date_part", "date_parts", "date_trunc", "read_interval", "truncated_units"]
+__all__ = [
+    "PARTS",
+    "UNITS",
+    "date_part",
+    "date_parts",
+    "date_trunc",
+    "is_unit",
+    "read_counted",
+    "read_interval",
+    "truncated_units",
+]
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 UNITS = {
-    "microsecond": 1, "us": 1, "millisecond": 1000, "ms": 1000, "second": SECOND, "sec": SECOND, "s": SECOND, "minute": 60 * SECOND,
-    "min": 60 * SECOND, "hour": 3600 * SECOND, "h": 3600 * SECOND, "day": DAY, "d": DAY, "week": 7 * DAY,
+    "microsecond": 1, "us": 1, "usec": 1, "millisecond": 1000, "ms": 1000, "msec": 1000, "second": SECOND, "sec": SECOND, "s": SECOND,
+    "minute": 60 * SECOND, "min": 60 * SECOND, "m": 60 * SECOND, "hour": 3600 * SECOND, "hr": 3600 * SECOND, "h": 3600 * SECOND,
+    "day": DAY, "d": DAY, "week": 7 * DAY, "w": 7 * DAY,
 }  # fmt: skip
 """Spans of time that always have the same length."""
 MONTHS = {"year": 12, "quarter": 3, "month": 1}
 """Units of date_trunc that are whole months."""
-NOT_FIXED = {"month", "quarter", "year", "decade", "century", "mon", "y"}
+NOT_FIXED = {"month", "quarter", "year", "decade", "century", "centurie", "millennium", "mon", "y", "yr"}
 PIECE = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*")
 CLOCK = re.compile(r"\s*([+-]?)(\d{1,3}):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?\s*")
 
 
 def read_interval(text: str) -> int:
-    """`'1 hour 30 minutes'`, `'-5 days'`, `'01:30:00'` → microseconds."""
+    """`'1 hour 30 minutes'`, `'-5 days'`, `'01:30:00'`, `'1 day 01:30:00'` → microseconds."""
     content = read_string(text)
-    clock = CLOCK.fullmatch(content)
-    if clock:
-        seconds = int(clock[2]) * 3600 + int(clock[3]) * 60 + int(clock[4] or 0)
-        found = seconds * SECOND + int((clock[5] or "0").ljust(6, "0"))
-        return -found if clock[1] == "-" else found
     place, total = 0, 0
     while place < len(content):
-        piece = PIECE.match(content, place)
-        if piece is None:
+        piece, clock = PIECE.match(content, place), CLOCK.fullmatch(content, place)
+        if piece is not None:
+            total += _span(piece[1], piece[2].lower(), text)
+            place = piece.end()
+        elif clock is not None:
+            total += _clock(clock)
+            place = clock.end()
+        else:
             break
-        total += _span(piece[1], piece[2].lower(), text)
-        place = piece.end()
     if place < len(content) or not content.strip():
         raise BadConstant(f"{text} is not an interval: write it as '1 hour 30 minutes' or '01:30:00'")
-    if not INT64_MIN <= total <= INT64_MAX:
+    return _checked(total, text)
+
+
+def read_counted(count: str, unit: str) -> int:
+    """`1 hour`, `'1' hour` → microseconds. Only seconds and what is smaller may have a fraction: DuckDB cuts that of an hour off."""
+    text = f"{count} {unit}"
+    content = read_string(count).strip() if count[0] == "'" else count
+    found = COUNT.fullmatch(content)
+    if found is None:
+        raise BadConstant(
+            f"{count} is not a number of {unit}: write interval 1 hour, interval '1' hour or interval '1 hour'"
+        )
+    span = _span(content, unit.lower(), text)
+    if found[1] and _singular(unit.lower()) not in FRACTIONS:
+        raise BadConstant(f"{text} has a fraction: write interval '{content} {unit}', or whole numbers")
+    return _checked(span, text)
+
+
+def is_unit(word: str) -> bool:
+    """Whether a word behind `interval 1` is a unit of time, one without a fixed length among them."""
+    return _singular(word.lower()) in {*UNITS, *NOT_FIXED}
+
+
+COUNT = re.compile(r"[+-]?\d+(\.\d+)?")
+FRACTIONS = {"second", "sec", "s"}
+
+
+def _checked(microseconds: int, text: str) -> int:
+    if not INT64_MIN <= microseconds <= INT64_MAX:
         raise BadConstant(f"the interval {text} is beyond 64 bits of microseconds")
-    return total
+    return microseconds
+
+
+def _clock(clock: re.Match[str]) -> int:
+    seconds = int(clock[2]) * 3600 + int(clock[3]) * 60 + int(clock[4] or 0)
+    found = seconds * SECOND + int((clock[5] or "0").ljust(6, "0"))
+    return -found if clock[1] == "-" else found
+
+
+def _singular(unit: str) -> str:
+    return unit if unit in UNITS else unit.removesuffix("s")
 
 
 def _span(count: str, unit: str, text: str) -> int:
-    singular = unit.removesuffix("s") if unit not in UNITS else unit
+    singular = _singular(unit)
     if singular in NOT_FIXED:
         raise BadConstant(
             f"a {singular} has no fixed length in {text}; use days, or date_trunc and date_part for the calendar"

@@ -19,9 +19,9 @@ __all__ = ["Box", "Shape", "box_of", "boxes_of_circles", "contains", "is_place",
 
 EARTH = 6371.0088
 NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
-POLYGON = re.compile(
-    rf"\s*POLYGON\s*\(\s*\(\s*({NUMBER}\s+{NUMBER}(?:\s*,\s*{NUMBER}\s+{NUMBER})*)\s*\)\s*\)\s*", re.IGNORECASE
-)
+CORNER = rf"{NUMBER}\s+{NUMBER}"
+RING = rf"\(\s*{CORNER}(?:\s*,\s*{CORNER})*\s*\)"
+POLYGON = re.compile(rf"\s*POLYGON\s*\(\s*({RING}(?:\s*,\s*{RING})*)\s*\)\s*", re.IGNORECASE)
 
 Shape = tuple[str, tuple[Any, ...]]
 """geo_within with latitude, longitude and kilometres; or geo_in_polygon with its text."""
@@ -47,7 +47,11 @@ def contains(shape: Shape, latitude: NDArray[np.float64], longitude: NDArray[np.
     if function == "geo_within":
         found: NDArray[np.bool_] = distances(latitude, longitude, constants[0], constants[1]) <= constants[2]
         return found
-    return _in_polygon(polygon_of(constants[0]), latitude, longitude)
+    outer, *holes = polygon_of(constants[0])
+    inside = _in_ring(outer, latitude, longitude)
+    for hole in holes:
+        inside &= ~_in_ring(hole, latitude, longitude)
+    return inside
 
 
 def distances(latitude: Any, longitude: Any, other_latitude: Any, other_longitude: Any) -> NDArray[np.float64]:
@@ -64,7 +68,7 @@ def box_of(shape: Shape) -> Box:
     """A box that has all of the shape in it, with a little to spare for rounding."""
     function, constants = shape
     if function == "geo_in_polygon":
-        corners = polygon_of(constants[0])
+        corners = polygon_of(constants[0])[0]
         return Box(
             *(
                 float(bound)
@@ -93,23 +97,28 @@ def _turned(longitude: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=4096)
-def polygon_of(text: str) -> NDArray[np.float64]:
-    """Latitudes and longitudes of the corners of `POLYGON((longitude latitude, …))`, which is how WKT orders them."""
+def polygon_of(text: str) -> tuple[NDArray[np.float64], ...]:
+    """The rings of `POLYGON((longitude latitude, …), …)`, the outer one first, then those of its holes: latitudes and longitudes of their
+    corners, which WKT has in the other order."""
     found = POLYGON.fullmatch(text)
     if found is None:
-        raise BadConstant("a polygon is written 'POLYGON((longitude latitude, …))', with one ring")
-    corners = np.array([[float(number) for number in pair.split()][::-1] for pair in found[1].split(",")])
+        raise BadConstant("a polygon is written 'POLYGON((longitude latitude, …))', with a ring more for each hole")
+    return tuple(_ring(ring[1]) for ring in re.finditer(r"\(([^()]*)\)", found[1]))
+
+
+def _ring(text: str) -> NDArray[np.float64]:
+    corners = np.array([[float(number) for number in pair.split()][::-1] for pair in text.split(",")])
     if len(corners) > 1 and (corners[0] == corners[-1]).all():
         corners = corners[:-1]
     if len(corners) < 3:
-        raise BadConstant("a polygon has at least three corners")
+        raise BadConstant("each ring of a polygon has at least three corners")
     if not is_place(corners[:, 0], corners[:, 1]).all():
         raise BadConstant("a corner of the polygon is no place: longitude comes first, from -180 to 180, then latitude")
     corners.flags.writeable = False
     return corners
 
 
-def _in_polygon(
+def _in_ring(
     corners: NDArray[np.float64], latitude: NDArray[np.float64], longitude: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """By counting the edges to the east of each place."""

@@ -7,7 +7,7 @@ unknown (None) where one of its arguments is absent or of a kind that it does no
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,6 +173,55 @@ def _compared(compare: Callable[[Any, Any], bool]) -> Callable[..., Value | None
     return compute
 
 
+def _is_in(elements: Value | None, wanted: Value | None) -> bool:
+    assert elements is not None and wanted is not None
+    return any(
+        isinstance(each, Value) and each.kind is wanted.kind and each.plain == wanted.plain for each in elements.plain
+    )
+
+
+def _list_contains(elements: Value | None, wanted: Value | None) -> Value | None:
+    """As with a constant (holding.py): nulls and elements of another kind are passed over."""
+    if elements is None or wanted is None or elements.kind is not L or wanted.kind is L:
+        return None
+    return Value(B, _is_in(elements, wanted))
+
+
+def _list_has(quantifier: Callable[[Iterable[bool]], bool]) -> Callable[..., Value | None]:
+    """Whether a list has any, or all, of the elements of another; nulls among those are passed over, and what is no scalar."""
+
+    def compute(elements: Value | None, wanted: Value | None) -> Value | None:
+        if elements is None or wanted is None or not elements.kind is wanted.kind is L:
+            return None
+        scalars = (each for each in wanted.plain if isinstance(each, Value) and each.kind is not L)
+        return Value(B, quantifier(_is_in(elements, each) for each in scalars))
+
+    return compute
+
+
+def _quantified(
+    compare: Callable[[Any, Any], bool], quantifier: Callable[[Iterable[bool]], bool]
+) -> Callable[..., Value | None]:
+    """`value < any(list)`: elements of another kind are passed over."""
+
+    def compute(value: Value | None, elements: Value | None) -> Value | None:
+        if value is None or elements is None or value.kind is L or elements.kind is not L:
+            return None
+        same = (each for each in elements.plain if isinstance(each, Value) and each.kind is value.kind)
+        return Value(B, quantifier(compare(value.plain, each.plain) for each in same))
+
+    return compute
+
+
+COMPARED = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
 _define("+", "pp", None, lambda left, right: _moved(left, right, arithmetic.add), tolerant=True)
 _define("-", "pp", None, lambda left, right: _moved(left, right, arithmetic.subtract), tolerant=True)
 _define("*", "nn", N, arithmetic.multiply)
@@ -201,6 +250,12 @@ _define("length", "m", N, len)
 _define("cardinality", "l", N, len)
 _define("list_min", "ls", None, lambda elements, kind=None: _of_elements(elements, kind, _least), 1, tolerant=True)
 _define("list_max", "ls", None, lambda elements, kind=None: _of_elements(elements, kind, _greatest), 1, tolerant=True)
+_define("list_contains", "la", B, _list_contains, tolerant=True)
+_define("list_has_any", "ll", B, _list_has(any), tolerant=True)
+_define("list_has_all", "ll", B, _list_has(all), tolerant=True)
+for _symbol, _compare in COMPARED.items():
+    _define(f"{_symbol} any", "al", B, _quantified(_compare, any), tolerant=True)
+    _define(f"{_symbol} all", "al", B, _quantified(_compare, all), tolerant=True)
 _define("substr", "snn", S, _substr, 2)
 _define("||", "ss", S, operator.add)
 _define("concat", "s…", S, _concat, tolerant=True)

@@ -20,7 +20,7 @@ from ray_pubsub.model.arrow.decimals import read_decimals
 from ray_pubsub.model.attribute_tree import AttributeTree
 from ray_pubsub.model.event_batch import NO_IDS, OBJECT, EventBatch, Lane, ListColumn, kept_rows, split_floats
 from ray_pubsub.model.values import INT64_MAX, Kind
-from ray_pubsub.settings import LIST_ELEMENTS
+from ray_pubsub.settings import EVENT_DEPTH, LIST_ELEMENTS
 
 __all__ = ["ColumnReader", "as_int64"]
 
@@ -40,6 +40,8 @@ class ColumnReader:
     lanes: list[Lane] = field(default_factory=list)
     problems: dict[tuple[int, str], str] = field(default_factory=dict)
     """For a row and attribute, why the value cannot be used. The lanes may have a placeholder there."""
+    depth: int = 0
+    """How many lists, and structs in lists, are around what is read."""
 
     def read(self, name: str, array: Any, rows: Rows = None) -> None:
         """Reads one column, or part of a nested one."""
@@ -57,6 +59,8 @@ class ColumnReader:
             self._read_through(name, array.values, index, rows)
         elif pa.types.is_dictionary(kind):
             self._read_dictionary(name, array, rows)
+        elif self.depth >= EVENT_DEPTH and (pa.types.is_struct(kind) or _is_list(kind)):
+            self._reject_where(name, rows, _numpy(array.is_valid()), f"nested more than {EVENT_DEPTH} deep")
         elif pa.types.is_struct(kind):
             self._read_struct(name, array, rows)
         elif pa.types.is_map(kind):
@@ -144,7 +148,7 @@ class ColumnReader:
 
     def _read_struct(self, name: str, array: Any, rows: Rows) -> None:
         """Reads the fields of structs. Where the struct is null they are absent, whatever they hold."""
-        inner = ColumnReader(self.attributes)
+        inner = ColumnReader(self.attributes, depth=self.depth + (self.depth > 0))
         for number in range(array.type.num_fields):
             inner.read(f"{name}.{array.type.field(number).name}", array.field(number), rows)
         if array.null_count:
@@ -164,7 +168,7 @@ class ColumnReader:
         lengths = as_int64(array.value_lengths())
         self._reject_where(name, rows, lengths > LIST_ELEMENTS, f"a list of more than {LIST_ELEMENTS:,} elements")
         values = array.flatten()
-        inner = ColumnReader()
+        inner = ColumnReader(depth=self.depth + 1)
         inner.read_elements(values)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         lists = ListColumn(offsets, EventBatch(len(values), inner.lanes, NO_IDS))
@@ -179,7 +183,8 @@ class ColumnReader:
         if pa.types.is_map(values.type):
             self.read("", values)  # the keys become attributes after a dot
             self.lanes = [replace(lane, attribute=lane.attribute.removeprefix(".")) for lane in self.lanes]
-        elif pa.types.is_struct(values.type):
+        elif pa.types.is_struct(values.type) and self.depth < EVENT_DEPTH:
+            self.depth += 1
             for number in range(values.type.num_fields):
                 self.read(values.type.field(number).name, values.field(number))
         else:
@@ -201,7 +206,7 @@ class ColumnReader:
 
     def _read_through(self, name: str, values: Any, index: NDArray[np.int64], rows: Rows) -> None:
         """Reads a column whose element i is values[index[i]]."""
-        inner = ColumnReader(self.attributes)
+        inner = ColumnReader(self.attributes, depth=self.depth)
         inner.read(name, values)
         self.lanes += [_spread(lane, index, rows, len(values))[0] for lane in inner.lanes]
         for (place, attribute), reason in inner.problems.items():
@@ -223,7 +228,7 @@ class ColumnReader:
             attribute = f"{name}.{keys[sorted_number[place]]}"
             if self.attributes is None or self.attributes.leads_to(attribute):
                 self.reject(sorted_rows[[place]], attribute, "given twice in one map")
-        inner = ColumnReader()
+        inner = ColumnReader(depth=self.depth)
         inner.read("", array.items[first:last])
         bounds = np.searchsorted(sorted_number, np.arange(len(keys) + 1))
         for lane in inner.lanes:

@@ -19,6 +19,7 @@ from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN, Kind, Value
+from ray_pubsub.settings import EVENT_DEPTH
 
 DAY = 86_400_000_000
 EXACT = Context(prec=100)
@@ -729,3 +730,16 @@ def test_a_character_cut_in_two_is_not_utf8() -> None:
     offsets = pa.py_buffer(np.array([0, 1, 2, 3], dtype=np.int32).tobytes())
     column = pa.Array.from_buffers(pa.string(), 3, [None, offsets, pa.py_buffer("é!".encode())])
     assert problems(from_arrow(pa.table({"x": column}))) == [(0, "x"), (1, "x")]
+
+
+@pytest.mark.parametrize("innermost", [5, {"n": 5}], ids=["number", "object"])
+def test_lists_nest_as_deep_as_in_dicts(innermost: Any) -> None:
+    for depth in (EVENT_DEPTH - 1, EVENT_DEPTH, EVENT_DEPTH + 1):
+        value = innermost
+        for _ in range(depth):
+            value = [value]
+        events = [{"x": value, "y": 1}]
+        dicts, arrow = from_dicts(events), from_arrow(pa.Table.from_pylist(events))
+        assert list(arrow.rows()) == list(dicts.rows())
+        assert problems(arrow) == problems(dicts)
+        assert bool(arrow.errors) == (depth + isinstance(innermost, dict) > EVENT_DEPTH)
