@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -26,6 +25,7 @@ from ray_pubsub.kernels.columns.gram_search import (
     find_grams,
 )
 from ray_pubsub.model.text_column import TextBytes, TextColumn
+from ray_pubsub.workspace import PerThread
 
 __all__ = ["Literal", "LiteralSearch"]
 
@@ -62,8 +62,8 @@ class Literal(NamedTuple):
     folded: bool = False
 
 
-class _Scratch(threading.local):
-    """What a search writes to, for each thread."""
+class _Scratch:
+    """What a search writes to. Each thread has its own."""
 
     def __init__(self, texts: int) -> None:
         self._lists: list[NDArray[Any]] = [
@@ -105,13 +105,13 @@ class LiteralSearch:
         """The arrays that passes have addresses of."""
         passes = [*self._inside(np.flatnonzero(~at_end), sample), *self._at_end(np.flatnonzero(at_end))]
         self._passes = np.array(passes, np.int64).reshape(-1, len(Pass._fields))
-        self._scratch = _Scratch(len(self._literals))
+        self._scratch: PerThread[_Scratch] = PerThread()
         self._automaton: TextAutomaton | None = None
 
     def find(self, strings: TextColumn) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """String i contains the texts numbers[offsets[i]:offsets[i + 1]], in any order, each once."""
         data, start, stop = strings.bytes
-        scratch = self._scratch
+        scratch = self._scratch.get(self._make_scratch)
         found = self._find(scratch, data, start, stop)
         while found == NO_ROOM:
             scratch.make_room()
@@ -125,7 +125,7 @@ class LiteralSearch:
 
     def find_in_one(self, string: str) -> list[int]:
         """The texts that occur in a string, each once. No array is made: one short string takes three microseconds."""
-        scratch = self._scratch
+        scratch = self._scratch.get(self._make_scratch)
         raw = string.encode()
         scratch.stop[0] = len(raw)
         found = self._find(scratch, np.frombuffer(raw, np.uint8), ZERO, scratch.read_only_stop)
@@ -133,6 +133,9 @@ class LiteralSearch:
             return list(map(int, self.find(TextColumn(None, [string]))[1]))
         numbers: list[int] = scratch.text[:found].tolist()
         return numbers
+
+    def _make_scratch(self) -> _Scratch:
+        return _Scratch(len(self._literals))
 
     def _find(
         self, scratch: _Scratch, data: NDArray[np.uint8], start: NDArray[np.int64], stop: NDArray[np.int64]

@@ -4,7 +4,6 @@ them falls in, and in a batch it is the union of its values' events (engines/piv
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from ray_pubsub.engines.vector_cache.cache import VectorCache
 from ray_pubsub.kernels.pivot.clause_rows import check_rows
 from ray_pubsub.kernels.pivot.pivot_lists import BUCKETS, PROVEN, SLOTS, PivotLists, match_events
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.workspace import PerThread
 
 __all__ = ["PivotBlock"]
 
@@ -54,7 +54,7 @@ class PivotBlock(Segment):
         by_entry = lists.entries.view(np.int32)[2::4]
         # With an entry per clause the entries have the owners in this very order.
         self.owners: NDArray[Any] = by_entry if len(by_entry) == len(rows) else owners
-        self._scratch = threading.local()
+        self._scratch: PerThread[tuple[NDArray[Any], ...]] = PerThread()
         self._masks: BatchMasks | None = None
         self._cache = VectorCache(self.nbytes)
 
@@ -133,7 +133,7 @@ class PivotBlock(Segment):
             hits = masks.match(cells)
             if hits is not None:
                 return hits
-        scratch = self._buffers()
+        scratch = self._scratch.get(self._make_scratch)
         offsets = np.zeros(size + 1, dtype=np.int64)
         out = np.empty(max(1024, 64 * size), dtype=np.int64)
         event = 0
@@ -164,17 +164,13 @@ class PivotBlock(Segment):
             self._masks = BatchMasks(self._lists, self.owners, self.space.top)
         return self._masks
 
-    def _buffers(self) -> tuple[NDArray[Any], ...]:
-        """Scratch, as the kernel takes it."""
-        buffers: tuple[NDArray[Any], ...] | None = getattr(self._scratch, "buffers", None)
-        if buffers is None:
-            columns = self.space.columns
-            signature = np.zeros(min(columns, SLOTS) + 1, dtype=np.uint16)
-            signature[0] = 0xFFFF
-            room = len(self._lists.entries) // 4 + 1
-            buffers = (signature, np.zeros(columns, dtype=np.int32), np.empty(room, dtype=np.int64))
-            self._scratch.buffers = buffers
-        return buffers
+    def _make_scratch(self) -> tuple[NDArray[Any], ...]:
+        """Makes the scratch arrays of one thread, as the kernel takes them."""
+        columns = self.space.columns
+        signature = np.zeros(min(columns, SLOTS) + 1, dtype=np.uint16)
+        signature[0] = 0xFFFF
+        room = len(self._lists.entries) // 4 + 1
+        return signature, np.zeros(columns, dtype=np.int32), np.empty(room, dtype=np.int64)
 
 
 def _check_directory(directory: NDArray[np.uint32], base: NDArray[np.int64], universal: int) -> None:
