@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ STYLES: dict[str, tuple[str, str, str]] = {
     "opindex, unoptimised": ("#ff7f0e", "--", "v"),
     "siena": ("#7f7f7f", ":", "x"),
     "tama": ("#9467bd", ":", "+"),
-    "h-tree": ("#17becf", ":", "1"),
-    "be-tree": ("#bcbd22", ":", "2"),
+    "h-tree": ("#0e8fa0", ":", "1"),
+    "be-tree": ("#8f9016", ":", "2"),
     "k-index": ("#c49c94", ":", "3"),
     "sf": ("#555555", "-.", "4"),
     "column scan": ("#000000", "-.", "."),
@@ -68,6 +69,16 @@ def draw(picture: Picture, x: str, results: ResultsFile, folder: Path) -> None:
                 continue
             errors = results.values(series, picture.deviation)[1] if picture.deviation else None
             _curve(axes, places, values, errors, label=series, color=colour, linestyle=line, marker=marker)
+        for name, value in picture.stated:
+            axes.axhline(value, color="#999999", linewidth=0.8, linestyle=(0, (6, 3)))
+            axes.annotate(
+                f"{name} (stated, Java)",
+                (0.01, value),
+                xycoords=("axes fraction", "data"),
+                fontsize=6.5,
+                color="#666666",
+                va="bottom",
+            )
         axes.set_title(picture.title, loc="left", fontsize=10)
         axes.set_xlabel("matches of the event" if picture.measure == "each_event" else x)
         axes.set_ylabel(picture.unit)
@@ -75,6 +86,10 @@ def draw(picture: Picture, x: str, results: ResultsFile, folder: Path) -> None:
             axes.set_yscale("log")
         if "x" in picture.log or picture.measure == "each_event":
             axes.set_xscale("symlog" if picture.measure == "each_event" else "log")
+            if picture.measure == "each_event":
+                axes.set_xlim(left=-0.5)
+        elif max(axes.get_xlim()) >= 10_000:
+            axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=7.5, frameon=False)
         notes = results.notes
         figure.text(
@@ -83,19 +98,28 @@ def draw(picture: Picture, x: str, results: ResultsFile, folder: Path) -> None:
         )  # fmt: skip
         folder.mkdir(parents=True, exist_ok=True)
         described = "; ".join(f"{name}: {text}" for name, text in notes.items())
-        figure.savefig(
-            folder / f"{picture.name}.png", dpi=90, bbox_inches="tight", metadata={"Description": described},
-            pil_kwargs={"optimize": True},
-        )  # fmt: skip
+        write_png(figure, folder / f"{picture.name}.png", described)
         figure.savefig(
             folder / f"{picture.name}.svg", bbox_inches="tight", metadata={"Description": described, "Date": None}
         )
         pyplot.close(figure)
 
 
+def write_png(figure: Any, path: Path, described: str, dpi: int = 90) -> None:
+    """With 64 colours, which a chart does not exceed by much: a third of the size."""
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=dpi, bbox_inches="tight")
+    info = PngInfo()
+    info.add_itxt("Description", described)
+    Image.open(drawn).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(path, optimize=True, pnginfo=info)
+
+
 def _curve(axes: Any, x: list[float], y: list[float], errors: list[float] | None, **style: Any) -> None:
     ours = style["linestyle"] == "-"
-    style |= {"linewidth": 1.8 if ours else 1.1, "markersize": 4}
+    style |= {"linewidth": 1.8 if ours else 1.3, "markersize": 4 if ours else 6}
     axes.plot(x, y, **style)
     if errors and len(errors) == len(y):
         # A band that reaches below zero cannot be shown on a logarithmic axis.
@@ -131,7 +155,9 @@ def write_table(table: TableOf, x: str, results: ResultsFile, folder: Path) -> N
     for row in results.rows:
         for measure in table.measures:
             cell = row.get(measure) or row["status"].replace("ok", "")
-            by_place.setdefault(int(row["place"]), {"x": row["x"]})[f"{row['series']} {measure}"] = cell
+            by_place.setdefault(int(row["place"]), {"x": row.get("label") or row["x"]})[
+                f"{row['series']} {measure}"
+            ] = cell
     lines = [f"# {table.title}", "", f"| {x} | " + " | ".join(heads) + " |", "|" + "---|" * (len(heads) + 1)]
     for _, cells in sorted(by_place.items()):
         shown = [_plain(cells.get(f"{series} {measure}", "")) for series, measure in columns]

@@ -19,6 +19,8 @@ class Picture(NamedTuple):
     log: str = "y"
     only: tuple[str, ...] = ()
     """The series to show; none: all."""
+    stated: tuple[tuple[str, float], ...] = ()
+    """Averages that the paper prints in the same unit, as lines: another machine and another language."""
 
 
 class TableOf(NamedTuple):
@@ -37,6 +39,8 @@ def _time(name: str, title: str, sweep: str, log: str = "y") -> Picture:
 def _other(name: str, title: str, sweep: str, measure: str, unit: str, log: str = "y") -> Picture:
     return Picture(name, title, sweep, measure, "", unit, log)
 
+
+MERGED = "µs of the processor, merges included"
 
 PICTURES = {
     picture.name: picture
@@ -63,8 +67,10 @@ PICTURES = {
         _time("gem-6", "GEM Fig. 6: matching time, dimensions", "gem-m"),
         _time("gem-7", "GEM Fig. 7: matching time, width of intervals", "gem-width"),
         _other("gem-8a", "GEM Fig. 8: inserting, all at once", "gem-n", "build_s", "s of the processor"),
-        _other("gem-8b", "GEM Fig. 8: one insertion", "gem-n", "insert_us", "µs of the processor, merges included"),
-        _other("gem-9", "GEM Fig. 9: one deletion", "gem-n", "delete_us", "µs of the processor, merges included"),
+        _other("gem-8b", "GEM Fig. 8: one insertion", "gem-n", "insert_us", MERGED)._replace(
+            stated=(("GEM ω=0", 32.1), ("GEM ω=20", 149.0), ("REIN", 55.7), ("H-Tree", 211.8), ("TAMA", 298.1))),
+        _other("gem-9", "GEM Fig. 9: one deletion", "gem-n", "delete_us", MERGED)._replace(
+            stated=(("GEM ω=0", 16.6), ("GEM ω=20", 125.8), ("REIN", 32.9), ("H-Tree", 163.6), ("TAMA", 228.9))),
         _other("gem-10", "GEM Fig. 10: memory", "gem-n", "bytes", "bytes"),
         _time("gem-11", "GEM Fig. 11: the greedy and the optimal decision", "gem-planning"),
         _time("rein-7", "REIN Fig. 7: matching time, subscriptions", "rein-n"),
@@ -73,7 +79,7 @@ PICTURES = {
         Picture("rein-10", "REIN Fig. 10: matching time and matches of each event", "rein-n", "each_event", "", "ms", "y"),
         _time("rein-11", "REIN Fig. 11: matching time, width of ranges", "rein-width"),
         _other("rein-12", "REIN Fig. 12: inserting, all at once", "rein-n", "build_s", "s of the processor"),
-        _other("rein-13", "REIN Fig. 13: one deletion", "rein-n", "delete_us", "µs of the processor, merges included"),
+        _other("rein-13", "REIN Fig. 13: one deletion", "rein-n", "delete_us", MERGED),
         _other("rein-14", "REIN Fig. 14: memory", "rein-n", "bytes", "bytes"),
         _time("opindex-1a", "OpIndex Fig. 1: matching time, dimensions", "opindex-d"),
         _other("opindex-1b", "OpIndex Fig. 1: construction, dimensions", "opindex-d", "build_s", "s of the processor"),

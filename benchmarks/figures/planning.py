@@ -20,12 +20,16 @@ from ray_pubsub.workloads import Ranges, dexin, gem, generate_ranges
 
 __all__ = ["PLANNING", "measure_planning"]
 
-PLANNING = {"dexin-planning": ("attributes M", dexin()), "gem-planning": ("dimensions M", gem())}
+PLANNING = {
+    # Section 4.3 draws the constraints of each attribute uniformly or by Zipf's law, so that matching rates differ.
+    "dexin-planning": ("attributes M", dexin(distribution="mixed").having(event_distribution="uniform")),
+    "gem-planning": ("dimensions M", gem()),
+}
 GREEDY, OPTIMAL = "greedy", "optimal"
 
 
 def attributes_of(scale: Scale) -> list[int]:
-    return [count for count in (2, 4, 6, 8, 10, 12, 14, 16, 18, 20) if count <= scale.attributes]
+    return [count for count in (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22) if count <= scale.attributes]
 
 
 def measure_planning(name: str, place: int, scale: Scale) -> list[dict[str, Any]]:

@@ -15,8 +15,9 @@ from typing import Any
 __all__ = ["ResultsFile", "provenance"]
 
 COLUMNS = (
-    "sweep", "place", "x", "series", "status", "subscriptions", "events", "mean_ms", "std_ms", "min_ms", "max_ms", "matches", "build_s",
-    "bytes", "checked", "false_positives", "insert_us", "insert_max_us", "delete_us", "delete_max_us", "value", "each_event", "note",
+    "sweep", "place", "x", "label", "series", "status", "subscriptions", "events", "mean_ms", "std_ms", "min_ms", "max_ms", "matches",
+    "build_s", "bytes", "checked", "false_positives", "insert_us", "insert_max_us", "delete_us", "delete_max_us", "value",
+    "each_event", "note",
 )  # fmt: skip
 SEED = 1
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import resource
+import time
 from collections.abc import Iterable
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -49,6 +51,7 @@ def x_of(sweep: str) -> str:
 
 
 def run(scale: Scale, only: list[str], folder: Path, processes: int) -> None:
+    started = time.perf_counter()
     sweeps = chosen_sweeps(only)
     files = {name: ResultsFile(folder / "data" / f"{name}.csv", scale.name) for name in sweeps}
     tasks = [task for name in sweeps for task in missing(name, scale, files[name])]
@@ -56,16 +59,30 @@ def run(scale: Scale, only: list[str], folder: Path, processes: int) -> None:
     if tasks:
         measure(tasks, files, processes, failed)
     shown = set(only) or {*PICTURES, *TABLES}
-    for name in PICTURES:
-        if name in shown:
-            draw(PICTURES[name], x_of(PICTURES[name].sweep), files[PICTURES[name].sweep], folder)
+    draw_all([PICTURES[name] for name in PICTURES if name in shown], files, folder, processes)
     for name in TABLES:
         if name in shown:
             write_table(TABLES[name], x_of(TABLES[name].sweep), files[TABLES[name].sweep], folder)
     write_summary(files, folder)
-    console.print(f"{len(shown)} figures and tables in {folder}, measurements in {folder / 'data'}")
+    used = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    console.print(
+        f"{len(shown)} figures and tables in {folder}, measurements in {folder / 'data'}; "
+        f"{used:.0f} s of the processor in {time.perf_counter() - started:.0f} s"
+    )
     if failed:
         raise SystemExit("\n".join(["these points failed; run the same command again to repeat them:", *failed]))
+
+
+def draw_all(pictures: list[Picture], files: dict[str, ResultsFile], folder: Path, processes: int) -> None:
+    """A picture takes about a second, so a set of them is shared out."""
+    given = [(picture, x_of(picture.sweep), files[picture.sweep], folder) for picture in pictures]
+    if processes == 1 or len(given) < 8:
+        for each in given:
+            draw(*each)
+        return
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for future in [pool.submit(draw, *each) for each in given]:
+            future.result()
 
 
 def missing(name: str, scale: Scale, file: ResultsFile) -> list[Task]:

@@ -45,7 +45,7 @@ class Scale(NamedTuple):
 
 
 SCALES = {
-    "small": Scale("small", 10_000, 12, 2, 12, 12, 3),
+    "small": Scale("small", 10_000, 12, 3, 12, 12, 4),
     "paper": Scale("paper", 1_000_000, 200, 2, 20, 20, 99),
 }
 
@@ -97,6 +97,8 @@ class Point(NamedTuple):
     x: float
     make: Callable[[], Made]
     options: dict[str, Any] = {}  # noqa: RUF012  (a NamedTuple's default is never changed)
+    label: str = ""
+    """What a table shows instead of x."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +113,13 @@ class Sweep:
     """Whether single additions and removals are measured, too."""
     each_event: bool = False
     """Whether the time and the matches of every event at the last point are kept."""
+    every_point: bool = False
+    """Whether all points are measured whatever the scale says."""
 
     def chosen(self, scale: Scale) -> list[Point]:
         """The points that are measured at a scale."""
         found = self.points(scale)
-        if len(found) <= scale.points:
+        if self.every_point or len(found) <= scale.points:
             return found
         steps = scale.points - 1
         return [found[round(step * (len(found) - 1) / steps)] for step in range(scale.points)]
@@ -154,13 +158,26 @@ def _maker(setting: Ranges | SparseTests) -> Callable[[], Made]:
     return lambda: generate_sparse(setting)
 
 
+def _for_a_cloud(scale: Scale) -> list[Point]:
+    """REIN Figs. 7 and 10: a cloud of events needs more of them than a mean does."""
+    return over(rein(), "subscriptions", (0.2, 0.6, 1.0, 2.0))(scale._replace(events=max(100, scale.events)))
+
+
 def _distributions(scale: Scale) -> list[Point]:
-    """REIN Table V: uniform, normal and Pareto, in this order on the x axis."""
-    settings = [
-        rein(subscriptions=scale.million, events=scale.events, distribution=name)
+    """REIN Table V: three distributions at several sizes."""
+    rows = [
+        (int(millions * scale.million), name)
+        for millions in (0.2, 1.0, 2.0)
         for name in ("uniform", "normal", "pareto")
     ]
-    return [Point(place, _maker(setting)) for place, setting in enumerate(settings)]
+    return [
+        Point(
+            place,
+            _maker(rein(subscriptions=size, events=scale.events, distribution=name)),
+            label=f"{name}, {size:,} subscriptions",
+        )
+        for place, (size, name) in enumerate(rows)
+    ]
 
 
 def _buckets(scale: Scale) -> list[Point]:
@@ -258,12 +275,15 @@ SWEEPS: dict[str, Sweep] = {
         Sweep("gem-m", "dimensions M", over(gem(), "attributes", (2, 6, 10, 14, 20)), OF_GEM),
         Sweep("gem-width", "width θ", over(gem(), "width", (0.1, 0.3, 0.5, 0.8)), OF_GEM),
         Sweep(
-            "rein-n", "subscriptions n", over(rein(), "subscriptions", (0.2, 0.6, 1.0, 2.0)), OF_REIN,
+            "rein-n", "subscriptions n", _for_a_cloud, OF_REIN,
             updates=True, each_event=True,
         ),
         Sweep("rein-constraints", "constraints k (of 2k attributes)", over(rein(), "constrained", (5, 9, 15, 23)), OF_REIN),
         Sweep("rein-buckets", "buckets b", _buckets, ("rein",)),
-        Sweep("rein-distribution", "distribution (0 uniform, 1 normal, 2 Pareto)", _distributions, OF_REIN),
+        Sweep(
+            "rein-distribution", "distribution of constraints", _distributions, ("auto", "rein", "siena", "tama", "column scan"),
+            every_point=True,
+        ),
         Sweep("rein-width", "width w", over(rein(), "width", (0.01, 0.1, 0.3, 0.5, 0.6, 0.8)), OF_REIN),
         Sweep("opindex-d", "dimensions d", over(SPARSE, "dimensions", (2e4, 4e4, 6e4)), OF_OPINDEX),
         Sweep("opindex-capacity", "capacity of a BE-Tree's node", _capacities, ("be-tree",)),

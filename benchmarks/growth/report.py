@@ -12,6 +12,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from benchmarks.figures.results_file import provenance
+from benchmarks.growth.cluster_check import MeasuredCluster, measure_cluster, part_of_workload
 from benchmarks.growth.cluster_model import Cluster, ShardCosts, model_cluster
 from benchmarks.growth.fitting import Fit, fit_power
 from benchmarks.growth.measuring import measure_index, measure_updates
@@ -26,6 +27,8 @@ EVENTS = 256
 BILLION = 1_000_000_000
 SHARDS = (64, 256, 1024)
 SAMPLE = 100_000
+CHECKED_SHARDS = 8
+ERRORS = ("fullest shard", "shards an event visits", "events a second", "memory")
 console = Console(width=120)
 
 
@@ -75,15 +78,17 @@ def report(most: int, folder: Path) -> None:
                 status.update(f"{axis.name} {size:g}")
                 measured[axis.name].append({"axis": axis.name, "size": size} | measure_index(axis.make(size)))
         measured["updates"] = []
-        for changes in (0, 1, 10, 100):
+        for changes in (0, 1, 10, 100, 300):
             status.update(f"updates {changes}")
             row = measure_updates(dense(min(100_000, most // 3)), changes)
             measured["updates"].append({"axis": "updates", "size": changes} | row)
+        status.update("a cluster in parts")
+        checks = {name: check_cluster(measured[name], make(most)) for name, make in SHAPES.items()}
     write_csv(folder / "growth.csv", [row for rows in measured.values() for row in rows], notes)
     draw(axes(most), measured, notes, folder)
     lines = ["# Where cost grows", "", *(f"- {name}: {text}" for name, text in notes.items()), ""]
     lines += slopes(axes(most), measured) + update_lines(measured["updates"]) + expectations(measured)
-    lines += cluster_lines(measured)
+    lines += cluster_lines(measured, checks)
     (folder / "growth.md").write_text("\n".join(lines) + "\n")
     console.print("\n".join(lines), markup=False)
 
@@ -120,7 +125,9 @@ def update_lines(rows: list[dict[str, Any]]) -> list[str]:
         lines.append(
             f"| {row['changes']} added, as many removed | {row['one_ms']:.3f} | {row['change_ms']:.4f} | {row['worst_change_ms']:.2f} |"
         )
-    return [*lines, ""]
+    some = [row for row in rows if row["changes"]]
+    fit = fit_power([row["changes"] for row in some], [row["one_ms"] for row in some])
+    return [*lines, "", f"One event, by the changes before it: {fit} ms (largest error {fit.error:.0%}).", ""]
 
 
 def expectations(measured: dict[str, list[dict[str, Any]]]) -> list[str]:
@@ -139,25 +146,45 @@ def expectations(measured: dict[str, list[dict[str, Any]]]) -> list[str]:
     return [*lines, ""]
 
 
-def cluster_lines(measured: dict[str, list[dict[str, Any]]]) -> list[str]:
+SHAPES: dict[str, Callable[[int], Workload]] = {"dense-n": dense, "sparse-n": sparse}
+
+
+def check_cluster(points: list[dict[str, Any]], whole: Workload) -> tuple[Cluster, MeasuredCluster]:
+    """The largest size on a few shards: predicted from the smaller sizes and a sample a tenth as large, and measured."""
+    sample = part_of_workload(whole, np.arange(whole.subscriptions // 10))
+    predicted = model_cluster(shard_plan(sample, CHECKED_SHARDS), whole.subscriptions, costs_of(points[:-1], sample))
+    return predicted, measure_cluster(whole, shard_plan(whole, CHECKED_SHARDS))
+
+
+def cluster_lines(
+    measured: dict[str, list[dict[str, Any]]], checks: dict[str, tuple[Cluster, MeasuredCluster]]
+) -> list[str]:
     lines = ["## A billion subscriptions on many nodes, modelled", ""]
     heads = ("data", "shards (one core each)", "fullest shard", "shards an event visits", "events/s at most", "slowest shard, ms an event",
              "memory of all", "of the fullest", "network an event")  # fmt: skip
     rows = []
-    for name, workload in (("dense-n", dense(SAMPLE)), ("sparse-n", sparse(SAMPLE))):
-        points = measured[name]
+    for name, make in SHAPES.items():
+        points, workload = measured[name], make(SAMPLE)
         held_out, (guess, memory_guess) = points[-1], predictions(points)
         lines.append(
             f"- {name}: without its largest size, {held_out['subscriptions']:,}, the fit predicts {guess:.4f} ms an event there; measured "
             f"{held_out['batch_ms']:.4f} ms (error {guess / held_out['batch_ms'] - 1:+.0%}); memory error "
             f"{memory_guess / held_out['bytes'] - 1:+.0%}."
         )
+        predicted, found = checks[name]
+        lines.append(
+            f"- {name}: {held_out['subscriptions']:,} subscriptions on {CHECKED_SHARDS} shards, each of them built and measured; predicted "
+            "from the smaller sizes and a sample a tenth as large, less measured: "
+            + ", ".join(
+                f"{what} {error:+.0%}" for what, error in zip(ERRORS, found.errors(predicted).values(), strict=True)
+            )
+            + ". The shards together found all matches."
+        )
         costs = costs_of(points, workload)
         for shards in SHARDS:
-            found = model_cluster(shard_plan(workload, shards), BILLION, costs)
-            rows.append((name, found))
+            rows.append((name, model_cluster(shard_plan(workload, shards), BILLION, costs)))
     lines += ["", "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    lines += [cluster_line(name, found) for name, found in rows]
+    lines += [cluster_line(name, cluster) for name, cluster in rows]
     return [
         *lines,
         "",

@@ -34,6 +34,10 @@ class ShardPlan:
     """The share of all events that the most visited shard sees."""
     work: NDArray[np.float64]
     """Per shard: its share of the events times its subscriptions, which is what its matching time grows with at most."""
+    placed: NDArray[np.integer[Any]]
+    """The shard of each subscription."""
+    visited: list[frozenset[int]]
+    """The shards that each event visits."""
 
     @property
     def imbalance(self) -> float:
@@ -80,9 +84,10 @@ def plan_shards(
     for key, amount in zip(counted.tolist(), amounts.tolist(), strict=True):
         shard, code = divmod(key, len(routes.routes))
         visits.add(shard, routes.routes[code], amount)
-    seen = np.zeros(shards)
+    seen, visited = np.zeros(shards), []
     for carried in events:
-        seen[list(visits.visited(carried))] += 1
+        visited.append(frozenset(visits.visited(carried)))
+        seen[list(visited[-1])] += 1
     share = seen / max(1, len(events))
     sizes = np.array(placement.sizes)
-    return ShardPlan(shards, sizes, float(share.sum()), float(share.max(initial=0.0)), share * sizes)
+    return ShardPlan(shards, sizes, float(share.sum()), float(share.max(initial=0.0)), share * sizes, placed, visited)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 __all__ = ["Distribution", "distinct_in_rows", "positions", "zipf_ranks"]
 
-Distribution = Literal["uniform", "zipf", "normal", "pareto"]
+Distribution = Literal["uniform", "zipf", "normal", "pareto", "mixed"]
 
 ZIPF = 1.0
 """DEXIN section 4.1.4 names no exponent; this is the usual one."""
@@ -21,7 +21,10 @@ PARETO_SHAPE, PARETO_LEAST = 2.0, 0.25
 
 
 def positions(rng: np.random.Generator, distribution: Distribution, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Numbers in [0, 1). What falls outside is drawn again, so no mass piles up at the ends."""
+    """Numbers in [0, 1). What falls outside is drawn again, so no mass piles up at the ends. "mixed": uniform or Zipf, drawn for each
+    column (DEXIN section 4.3)."""
+    if distribution == "mixed":
+        return np.where(rng.random(shape[-1]) < 0.5, positions(rng, "uniform", shape), positions(rng, "zipf", shape))
     if distribution == "uniform":
         return rng.random(shape)
     if distribution == "zipf":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import numpy as np
 import pytest
 
 from benchmarks.figures import measuring, running
+from benchmarks.figures.claims import PAPERS
+from benchmarks.figures.claims.checks import Check, Least, Ratio, Refused, Trend
+from benchmarks.figures.document import BEGIN, END, _sweep, generated
 from benchmarks.figures.drawing import STYLES, draw, write_table
 from benchmarks.figures.measuring import check, measure_point
 from benchmarks.figures.pictures import PICTURES, TABLES
@@ -41,15 +45,15 @@ def test_sweeps_series_and_styles_exist() -> None:
     for sweep in SWEEPS.values():
         for scale in SCALES.values():
             xs = [point.x for point in sweep.chosen(scale)]
-            assert len(xs) <= scale.points and xs[-1] == sweep.points(scale)[-1].x
+            assert (sweep.every_point or len(xs) <= scale.points) and xs[-1] == sweep.points(scale)[-1].x
             assert xs == sorted(xs) and len(set(xs)) == len(xs), sweep.name
 
 
 def test_a_point_is_measured_and_checked() -> None:
     (row,) = measure_point("rein-n", 3, TINY, ["rein"])
-    assert (row["status"], row["subscriptions"], row["x"], row["events"]) == ("ok", 4000, 4000, 3)
+    assert (row["status"], row["subscriptions"], row["x"], row["events"]) == ("ok", 4000, 4000, 100)
     assert row["mean_ms"] > 0 and row["bytes"] > 0 and row["insert_us"] > 0 and row["delete_us"] > 0
-    assert row["false_positives"] == 0 and len(row["each_event"].split()) == 3
+    assert row["false_positives"] == 0 and len(row["each_event"].split()) == 100
 
 
 def test_a_wrong_engine_is_noticed() -> None:
@@ -120,3 +124,49 @@ def test_texts_of_a_workload_are_its_subscriptions() -> None:
     other.add_many(range(50), texts)
     for event in made.event_dicts():  # type: ignore[union-attr]
         assert sorted(other.match(event)) == sorted(number for number in index.match(event) if int(number) < 50)
+
+
+def filled(path: Path, curves: dict[str, list[float]]) -> ResultsFile:
+    results = ResultsFile(path, "tiny")
+    for series, values in curves.items():
+        for place, value in enumerate(values):
+            shared = {"sweep": path.stem, "place": place, "x": place + 1, "status": "ok", "subscriptions": 5}
+            results.append([shared | {"series": series, "mean_ms": value}])
+    return results
+
+
+def test_claims_are_decided_by_the_results(tmp_path: Path) -> None:
+    results = filled(tmp_path / "data.csv", {"rein": [1.0, 1.1], "tama": [2.0, 4.2], "siena": [8.0, 2.0]})
+    results.append([{"place": 2, "x": 3, "series": "siena", "status": "too large"}])
+
+    def agrees(check: Check) -> str:
+        return check.outcome(results, "mean_ms").agrees
+
+    assert [agrees(Trend(name, "flat")) for name in ("rein", "tama", "siena", "gem")] == ["yes", "no", "no", ""]
+    assert [agrees(Trend("tama", "grows")), agrees(Trend("siena", "falls"))] == ["yes", "yes"]
+    assert [agrees(Ratio("tama", "rein", paper)) for paper in (3.0, 30.0, 0.3)] == ["yes", "in direction", "no"]
+    assert agrees(Ratio("siena", "rein", 1.8, last=True)) == "yes"
+    assert agrees(Least("rein", ("rein", "tama"))) == "yes"
+    assert Least("tama", ("rein", "tama")).outcome(results, "mean_ms")[2:] == ("rein (tama: 3.82 ×)", "no")  # noqa: RUF001
+    assert [agrees(Refused("siena")), agrees(Refused("rein"))] == ["yes", "no"]
+
+
+def test_every_figure_has_a_claim_about_series_that_it_shows() -> None:
+    claimed = [claim for claims in PAPERS.values() for claim in claims]
+    assert sorted(claim.name for claim in claimed) == sorted([*PICTURES, *TABLES])
+    for claim in claimed:
+        sweep = SWEEPS.get(_sweep(claim.name))
+        for each in claim.checks if sweep else ():
+            named = {getattr(each, part, None) for part in ("series", "first", "second")} | set(
+                getattr(each, "among", ())
+            )
+            assert named - {None} <= set(sweep.series), (claim.name, each)  # type: ignore[union-attr]
+
+
+def test_the_document_says_what_the_data_show(tmp_path: Path) -> None:
+    """The kept document is the one that its data give, so that no number in it is typed."""
+    docs = Path(__file__).parents[3] / "docs"
+    text = (docs / "experiments.md").read_text()
+    kept = text.partition(BEGIN)[2].partition(END)[0].strip()
+    shutil.copytree(docs / "experiments" / "data", tmp_path / "data")
+    assert kept == generated(tmp_path, "small").strip()

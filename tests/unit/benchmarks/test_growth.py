@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.growth.cluster_check import measure_cluster
 from benchmarks.growth.cluster_model import ShardCosts, model_cluster
 from benchmarks.growth.fitting import Fit, fit_power
 from benchmarks.growth.report import predictions, shard_plan
@@ -59,3 +60,13 @@ def test_a_cluster_is_as_slow_as_its_busiest_shard() -> None:
     assert found.memory_gb == pytest.approx(4e8 / 2**30)
     assert found.events_per_second == pytest.approx(1e3 / (found.largest * 1e-6))
     assert found.network_bytes == pytest.approx(4 * 80 + 4 * 12)
+
+
+def test_the_shards_of_a_plan_find_all_matches_together() -> None:
+    made = generate_sparse(SparseTests(3000, dimensions=100, event_size=10, events=8))
+    plan = shard_plan(made, 4)
+    found = measure_cluster(made, plan)
+    assert found.largest == plan.sizes.max() and found.events_per_second > 0 and found.memory_gb > 0
+    plan.visited[0] = frozenset()  # an event that is sent nowhere
+    with pytest.raises(AssertionError, match="event 0"):
+        measure_cluster(made, plan)

@@ -1,0 +1,121 @@
+"""What a paper says of a curve, in a form that can be compared with a measurement: a ratio, a direction, a winner.
+
+A check never decides by a number that somebody typed: what is here comes from the results, what the paper states stands beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from benchmarks.figures.results_file import ResultsFile
+
+__all__ = ["Check", "Claim", "Least", "Outcome", "Ratio", "Refused", "Trend"]
+
+GROWS, FALLS = 1.25, 0.8
+"""The last value of a curve over its first: beyond these it is said to grow or to fall; between them it is flat."""
+NEAR = 2.0
+"""A ratio within this factor of the paper's is the same; farther, only its direction may be."""
+
+
+class Outcome(NamedTuple):
+    """One line of the document."""
+
+    what: str
+    paper: str
+    here: str
+    agrees: str
+    """yes, in direction, no; or nothing, where there is no measurement."""
+
+
+class Check(Protocol):
+    def outcome(self, results: ResultsFile, measure: str) -> Outcome: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """`first` takes `paper` times as long (or as much) as `second`, on average over the points, or at the last one."""
+
+    first: str
+    second: str
+    paper: float
+    last: bool = False
+
+    def outcome(self, results: ResultsFile, measure: str) -> Outcome:
+        what = f"{self.first} ÷ {self.second}" + (", last point" if self.last else "")
+        here = self._here(results, measure)
+        if here is None:
+            return Outcome(what, _times(self.paper), "not measured", "")
+        near = max(here / self.paper, self.paper / here) <= NEAR
+        same_side = (here < 1) == (self.paper < 1)
+        return Outcome(what, _times(self.paper), _times(here), "yes" if near else "in direction" if same_side else "no")
+
+    def _here(self, results: ResultsFile, measure: str) -> float | None:
+        curves = [dict(zip(*results.values(series, measure), strict=True)) for series in (self.first, self.second)]
+        shared = [x for x in curves[0] if x in curves[1]]
+        if not shared:
+            return None
+        chosen = shared[-1:] if self.last else shared
+        return float(np.mean([curves[0][x] for x in chosen]) / np.mean([curves[1][x] for x in chosen]))
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Whether a curve grows, falls or is flat from its first to its last point."""
+
+    series: str
+    paper: str
+
+    def outcome(self, results: ResultsFile, measure: str) -> Outcome:
+        _, values = results.values(self.series, measure)
+        if len(values) < 2:
+            return Outcome(self.series, self.paper, "not measured", "")
+        change = values[-1] / values[0]
+        found = "grows" if change > GROWS else "falls" if change < FALLS else "flat"
+        return Outcome(self.series, self.paper, f"{found} ({_times(change)})", "yes" if found == self.paper else "no")
+
+
+@dataclass(frozen=True, slots=True)
+class Least:
+    """`series` has the lowest curve of `among`, at the last point."""
+
+    series: str
+    among: tuple[str, ...]
+
+    def outcome(self, results: ResultsFile, measure: str) -> Outcome:
+        values = {name: results.values(name, measure)[1] for name in self.among}
+        last = {name: found[-1] for name, found in values.items() if found}
+        what = "lowest of the paper's systems, last point"
+        if self.series not in last or len(last) < 2:
+            return Outcome(what, self.series, "not measured", "")
+        best = min(last, key=last.__getitem__)
+        here = best
+        if best != self.series:
+            here += f" ({self.series}: {_times(last[self.series] / last[best])})"
+        return Outcome(what, self.series, here, "yes" if best == self.series else "no")
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The paper's system ran out of memory; here it is refused beyond a bound, at some point of the sweep."""
+
+    series: str
+
+    def outcome(self, results: ResultsFile, measure: str) -> Outcome:
+        refused = [row["x"] for row in results.rows if row["series"] == self.series and row["status"] == "too large"]
+        here = f"refused at {', '.join(refused)}" if refused else "never refused"
+        return Outcome(f"{self.series}, largest points", "out of memory", here, "yes" if refused else "no")
+
+
+class Claim(NamedTuple):
+    """What one figure or table of a paper says, in our words; `why`: what explains the outcome, without numbers."""
+
+    name: str
+    text: str
+    checks: tuple[Check, ...]
+    why: str = ""
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f} ×" if value < 10 else f"{value:,.0f} ×"  # noqa: RUF001

@@ -1,0 +1,108 @@
+"""The figures as a document: per figure the paper's claim, our curve, whether they agree and why. Every number of ours comes from the
+results; what is written between the two marks of the document is replaced, the rest of it is left as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.figures.claims import PAPERS
+from benchmarks.figures.claims.checks import Claim
+from benchmarks.figures.pictures import PICTURES, TABLES, Picture
+from benchmarks.figures.results_file import ResultsFile
+
+__all__ = ["generated", "write_document"]
+
+BEGIN, END = "<!-- begin: written by python -m benchmarks figures --document -->", "<!-- end -->"
+UPDATES = {"DEXIN's data": "dexin-n", "GEM's data": "gem-n", "REIN's data": "rein-n", "OpIndex's data": "opindex-n"}
+
+
+def write_document(path: Path, folder: Path, scale: str) -> None:
+    """Fills the marked part of a document from the results in a folder."""
+    before, _, rest = path.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    path.write_text(f"{before}{BEGIN}\n\n{generated(folder, scale)}\n{END}{after}")
+
+
+def generated(folder: Path, scale: str) -> str:
+    sweeps = dict.fromkeys(_sweep(claim.name) for claims in PAPERS.values() for claim in claims)
+    files = {name: ResultsFile(folder / "data" / f"{name}.csv", scale) for name in sweeps}
+    lines = [_tally(files)]
+    for paper, claims in PAPERS.items():
+        lines += [f"## {paper}", ""]
+        for claim in claims:
+            lines += _section(claim, files[_sweep(claim.name)])
+    return "\n".join([*lines, *_updates(files)])
+
+
+def _tally(files: dict[str, ResultsFile]) -> str:
+    """How often the papers and the measurements agree."""
+    rows = ["| paper | checks | agree | in direction only | disagree |", "|---|---|---|---|---|"]
+    for paper, claims in PAPERS.items():
+        found = [
+            check.outcome(files[_sweep(claim.name)], _measure(claim.name)).agrees
+            for claim in claims
+            for check in claim.checks
+        ]
+        counts = [found.count(answer) for answer in ("yes", "in direction", "no")]
+        rows.append(f"| {paper} | {sum(counts)} | " + " | ".join(map(str, counts)) + " |")
+    return "\n".join([*rows, ""])
+
+
+def _sweep(name: str) -> str:
+    return PICTURES[name].sweep if name in PICTURES else TABLES[name].sweep
+
+
+def _measure(name: str) -> str:
+    return PICTURES[name].measure if name in PICTURES else TABLES[name].measures[0]
+
+
+def _section(claim: Claim, results: ResultsFile) -> list[str]:
+    if claim.name in TABLES:
+        title, link = TABLES[claim.name].title, f"[The table](experiments/{claim.name}.md)."
+    else:
+        title, link = PICTURES[claim.name].title, f"![{PICTURES[claim.name].title}](experiments/{claim.name}.png)"
+    lines = [f"### {title}", "", f"The paper: {claim.text}", "", link, ""]
+    if claim.name in PICTURES and (curve := _last_values(PICTURES[claim.name], results)):
+        lines += [curve, ""]
+    if claim.checks:
+        lines += ["| | the paper | here | agree? |", "|---|---|---|---|"]
+        outcomes = [check.outcome(results, _measure(claim.name)) for check in claim.checks]
+        lines += [f"| {each.what} | {each.paper} | {each.here} | {each.agrees} |" for each in outcomes]
+        lines.append("")
+    if claim.why:
+        lines += [f"Why: {claim.why}", ""]
+    return lines
+
+
+def _last_values(picture: Picture, results: ResultsFile) -> str:
+    """All series at the last point, the lowest first."""
+    if picture.measure == "each_event":
+        return ""
+    found = []
+    x = 0.0
+    for series in picture.only or results.series():
+        places, values = results.values(series, picture.measure)
+        if values:
+            found.append((values[-1], series))
+            x = max(x, places[-1])
+    shown = ", ".join(f"{series} {value:.3g}" for value, series in sorted(found))
+    return f"Here, {picture.unit}, at {x:,.10g}: {shown}." if found else ""
+
+
+def _updates(files: dict[str, ResultsFile]) -> list[str]:
+    lines = [
+        "## Updates", "",
+        "One change at a time to the largest index of each sweep, µs of the processor for a subscription: the mean over all changes, "
+        "merges and parsing included, and the worst one.", "",
+        "| data | engine | insertion, mean | worst | deletion, mean | worst |", "|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for name, sweep in UPDATES.items():
+        results = files[sweep]
+        last = max((int(row["place"]) for row in results.rows), default=0)
+        for row in results.rows:
+            if int(row["place"]) == last and row.get("insert_us"):
+                cells = [
+                    f"{float(row[part]):,.0f}" for part in ("insert_us", "insert_max_us", "delete_us", "delete_max_us")
+                ]
+                lines.append(f"| {name}, {int(row['subscriptions']):,} | {row['series']} | " + " | ".join(cells) + " |")
+    return [*lines, ""]
