@@ -26,12 +26,30 @@ def write_document(path: Path, folder: Path, scale: str) -> None:
 def generated(folder: Path, scale: str) -> str:
     sweeps = dict.fromkeys(_sweep(claim.name) for claims in PAPERS.values() for claim in claims)
     files = {name: ResultsFile(folder / "data" / f"{name}.csv", scale) for name in sweeps}
-    lines = [_tally(files)]
+    lines = [*_provenance(files), _tally(files)]
     for paper, claims in PAPERS.items():
         lines += [f"## {paper}", ""]
         for claim in claims:
             lines += _section(claim, files[_sweep(claim.name)])
     return "\n".join([*lines, *_updates(files)])
+
+
+def _provenance(files: dict[str, ResultsFile]) -> list[str]:
+    """Where and when the measurements were taken; every different note once."""
+    found: dict[str, list[str]] = {}
+    for file in files.values():
+        for name, text in file.notes.items():
+            found.setdefault(name, []).append(text)
+    return [*(f"- {name}: {'; '.join(dict.fromkeys(texts))}" for name, texts in found.items()), ""]
+
+
+def _size(results: ResultsFile) -> str:
+    """How many subscriptions and events a figure rests on."""
+    counts = [
+        sorted({int(row[part]) for row in results.rows if row.get(part)}) for part in ("subscriptions", "events")
+    ]
+    shown = [f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,} to {found[-1]:,}" for found in counts if found]
+    return f"Measured with {' subscriptions or rules and '.join(shown)} events." if len(shown) == 2 else "Not measured."
 
 
 def _tally(files: dict[str, ResultsFile]) -> str:
@@ -61,7 +79,7 @@ def _section(claim: Claim, results: ResultsFile) -> list[str]:
         title, link = TABLES[claim.name].title, f"[The table](experiments/{claim.name}.md)."
     else:
         title, link = PICTURES[claim.name].title, f"![{PICTURES[claim.name].title}](experiments/{claim.name}.png)"
-    lines = [f"### {title}", "", f"The paper: {claim.text}", "", link, ""]
+    lines = [f"### {title}", "", f"The paper: {claim.text}", "", link, "", _size(results), ""]
     if claim.name in PICTURES and (curve := _last_values(PICTURES[claim.name], results)):
         lines += [curve, ""]
     if claim.checks:
@@ -70,7 +88,7 @@ def _section(claim: Claim, results: ResultsFile) -> list[str]:
         lines += [f"| {each.what} | {each.paper} | {each.here} | {each.agrees} |" for each in outcomes]
         lines.append("")
     if claim.why:
-        lines += [f"Why: {claim.why}", ""]
+        lines += [f"How we explain it (not measured): {claim.why}", ""]
     return lines
 
 

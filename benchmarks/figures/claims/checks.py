@@ -5,7 +5,7 @@ A check never decides by a number that somebody typed: what is here comes from t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,7 +16,8 @@ __all__ = ["Check", "Claim", "Least", "Outcome", "Ratio", "Refused", "Trend"]
 GROWS, FALLS = 1.25, 0.8
 """The last value of a curve over its first: beyond these it is said to grow or to fall; between them it is flat."""
 NEAR = 2.0
-"""A ratio within this factor of the paper's is the same; farther, only its direction may be."""
+"""A ratio within this factor of the paper's is the same; farther, only its direction may be. Where the paper says that two are equal, the
+bounds of a flat curve count instead."""
 
 
 class Outcome(NamedTuple):
@@ -35,21 +36,31 @@ class Check(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """`first` takes `paper` times as long (or as much) as `second`, on average over the points, or at the last one."""
+    """`first` takes `paper` times as long (or as much) as `second`, on average over the points, or at the last one. Where the paper
+    prints no number, `paper` is "less" or "more"."""
 
     first: str
     second: str
-    paper: float
+    paper: float | Literal["less", "more"]
     last: bool = False
 
     def outcome(self, results: ResultsFile, measure: str) -> Outcome:
         what = f"{self.first} ÷ {self.second}" + (", last point" if self.last else "")
+        stated = self.paper if isinstance(self.paper, str) else _times(self.paper)
         here = self._here(results, measure)
         if here is None:
-            return Outcome(what, _times(self.paper), "not measured", "")
-        near = max(here / self.paper, self.paper / here) <= NEAR
-        same_side = (here < 1) == (self.paper < 1)
-        return Outcome(what, _times(self.paper), _times(here), "yes" if near else "in direction" if same_side else "no")
+            return Outcome(what, stated, "not measured", "")
+        return Outcome(what, stated, _times(here), self._agrees(here))
+
+    def _agrees(self, here: float) -> str:
+        if isinstance(self.paper, str):
+            return "yes" if (here < FALLS if self.paper == "less" else here > GROWS) else "no"
+        if FALLS <= self.paper <= GROWS:
+            return "yes" if FALLS <= here <= GROWS else "no"
+        if max(here / self.paper, self.paper / here) <= NEAR and (here < 1) == (self.paper < 1):
+            return "yes"
+        same_side = here < FALLS if self.paper < 1 else here > GROWS
+        return "in direction" if same_side else "no"
 
     def _here(self, results: ResultsFile, measure: str) -> float | None:
         curves = [dict(zip(*results.values(series, measure), strict=True)) for series in (self.first, self.second)]
@@ -109,7 +120,7 @@ class Refused:
 
 
 class Claim(NamedTuple):
-    """What one figure or table of a paper says, in our words; `why`: what explains the outcome, without numbers."""
+    """What one figure or table of a paper says, in our words; `why`: how we explain the outcome; nobody measured it."""
 
     name: str
     text: str

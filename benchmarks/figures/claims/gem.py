@@ -80,9 +80,9 @@ GEM = (
         "gem-11",
         "As DEXIN Fig. 16.",
         (
-            Ratio("greedy", "optimal", 1.0, last=True), Ratio("optimal, with deciding", "greedy, with deciding", 5.0, last=True),
+            Ratio("greedy", "optimal", 1.0, last=True), Ratio("optimal, with deciding", "greedy, with deciding", "more", last=True),
             Trend("optimal, with deciding", "grows"),
         ),
-        "Formula (3) is DEXIN's sum; plans are carried out by DEXIN's pipeline. 5 stands for “much higher”.",
+        "Formula (3) is DEXIN's sum; plans are carried out by DEXIN's pipeline.",
     ),
 )  # fmt: skip

@@ -9,8 +9,7 @@ __all__ = ["OPINDEX"]
 SYSTEMS = ("be-tree", "k-index", "opindex", "opindex, unoptimised")
 BULK = "Our BE-Tree is loaded in bulk, which removes most of its building time: the paper's factor is about insertion one by one."
 FASTEST = Least("opindex", SYSTEMS)
-TIMES = (FASTEST, Ratio("k-index", "opindex", 10), Ratio("be-tree", "opindex", 3))
-STATED = " Of BE-Tree the paper's figures show “slower” without a number: 3 stands for it."
+TIMES = (FASTEST, Ratio("k-index", "opindex", 10), Ratio("be-tree", "opindex", "more"))
 
 OPINDEX = (
     Claim(
@@ -20,7 +19,7 @@ OPINDEX = (
         "With more dimensions fewer subscriptions share a pivot; at small scale nearly all of the time is the event's look-ups and the "
         "call.",
     ),
-    Claim("opindex-1b", "BE-Tree builds slowest by far.", (Ratio("be-tree", "opindex", 1000), Ratio("be-tree", "k-index", 100)), BULK),
+    Claim("opindex-1b", "BE-Tree builds slowest by far.", (Ratio("be-tree", "opindex", "more"), Ratio("be-tree", "k-index", "more")), BULK),
     Claim(
         "opindex-7a",
         "From a capacity of 5 to one of 150, BE-Tree matches 15 times slower.",
@@ -44,7 +43,7 @@ OPINDEX = (
           (Ratio("be-tree", "opindex", 1000), Ratio("k-index", "opindex", 10)), BULK),
     Claim("opindex-9b", "The same for larger subscriptions.", (Ratio("be-tree", "opindex", 1000), Ratio("k-index", "opindex", 10)), BULK),
     Claim("opindex-10a", "OpIndex is fastest, more than ten times faster than k-index.", TIMES,
-          "Pivots leave little to count. The compiled rule scan shows what any index saves on sparse data." + STATED),
+          "Pivots leave little to count. The compiled rule scan shows what any index saves on sparse data."),
     Claim("opindex-10b", "Larger subscriptions: OpIndex scales best, k-index grows linearly.", (FASTEST, Trend("k-index", "grows")),
           "More tests give a choice of rarer pivots."),
     Claim("opindex-10c", "All grow with the size of events; k-index is worst.",
@@ -58,8 +57,8 @@ OPINDEX = (
           "Common attributes are in most subscriptions and in most events, so a pivot prunes less."),
     Claim("opindex-11a", "With = alone, k-index builds about as fast as OpIndex, BE-Tree a hundred times slower.",
           (Ratio("k-index", "opindex", 1.0), Ratio("be-tree", "opindex", 100)), BULK),
-    Claim("opindex-11b", "With intervals k-index takes longer.", (Ratio("k-index", "opindex", 3), Ratio("be-tree", "opindex", 100)),
-          BULK + " The paper states no number for k-index: 3 stands for “longer”."),
+    Claim("opindex-11b", "With intervals k-index takes longer.", (Ratio("k-index", "opindex", "more"), Ratio("be-tree", "opindex", 100)),
+          BULK),
     Claim("opindex-11c", "Short documents: 4 to 9 times faster than BE-Tree, a hundred times faster than k-index.",
           (FASTEST, Ratio("be-tree", "opindex", 6), Ratio("k-index", "opindex", 100)),
           "Five words an event: hardly more than the call, for all."),

@@ -146,6 +146,7 @@ def test_claims_are_decided_by_the_results(tmp_path: Path) -> None:
     assert [agrees(Trend("tama", "grows")), agrees(Trend("siena", "falls"))] == ["yes", "yes"]
     assert [agrees(Ratio("tama", "rein", paper)) for paper in (3.0, 30.0, 0.3)] == ["yes", "in direction", "no"]
     assert agrees(Ratio("siena", "rein", 1.8, last=True)) == "yes"
+    assert [agrees(Ratio("tama", "rein", paper)) for paper in ("more", "less", 1.0)] == ["yes", "no", "no"]
     assert agrees(Least("rein", ("rein", "tama"))) == "yes"
     assert Least("tama", ("rein", "tama")).outcome(results, "mean_ms")[2:] == ("rein (tama: 3.82 ×)", "no")  # noqa: RUF001
     assert [agrees(Refused("siena")), agrees(Refused("rein"))] == ["yes", "no"]
