@@ -45,9 +45,7 @@ def _provenance(files: dict[str, ResultsFile]) -> list[str]:
 
 def _size(results: ResultsFile) -> str:
     """How many subscriptions and events a figure rests on."""
-    counts = [
-        sorted({int(row[part]) for row in results.rows if row.get(part)}) for part in ("subscriptions", "events")
-    ]
+    counts = [sorted({int(row[part]) for row in results.rows if row.get(part)}) for part in ("subscriptions", "events")]
     shown = [f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,} to {found[-1]:,}" for found in counts if found]
     return f"Measured with {' subscriptions or rules and '.join(shown)} events." if len(shown) == 2 else "Not measured."
 

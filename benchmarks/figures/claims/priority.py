@@ -10,9 +10,10 @@ SI, SF = "SI, filters", "SF"
 
 PRIORITY = (
     Claim("priority-5a", "SI's time does not depend on the number of rules, SF's grows with it: two to five orders of magnitude apart.",
-          (Trend(SI, "flat"), Trend(SF, "grows"), Ratio(SF, SI, "more", last=True)),
-          "SF here is vectorised and stops at the first match of the highest level, so it is far faster than the paper's."),
-    Claim("priority-5b", "The same under Zipf's law.", (Trend(SI, "flat"), Trend(SF, "grows"), Ratio(SF, SI, "more", last=True)), "As 5(a)."),
+          (Trend(SI, "flat"), Trend(SF, "grows"), Ratio(SF, SI, 100, last=True)),
+          "SF here is vectorised and stops at the first match of the highest level, so it is "
+          "far faster than the paper's. The check takes the lower end, two orders."),
+    Claim("priority-5b", "The same under Zipf's law.", (Trend(SI, "flat"), Trend(SF, "grows"), Ratio(SF, SI, 100, last=True)), "As 5(a)."),
     Claim("priority-table-2a", "Uniform events: the deviation of SI is near zero.", (), "See the table, in µs."),
     Claim("priority-table-2b", "Zipf: SF takes about half as long again, SI the same.", (),
           "What Zipf changes for SF is which rule is met first, in whatever order the rules lie."),
