@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ray_pubsub.language.terms import Term, attributes_of_term, flag_subjects, is_computed, term_of
+from ray_pubsub.language.terms import COMPUTED, Term, attributes_of_term, flag_subjects, is_computed, term_of
 from ray_pubsub.model.attribute_tree import AttributeTree
 
 __all__ = ["AttributeNames", "Names", "Vocabulary"]
@@ -86,7 +86,9 @@ class AttributeNames(Names):
             self.tree.add(text)
             return super().number(text)
         term = term_of(text) if term is None else term
-        flagged = flag_subjects(term)
+        flagged = (
+            None if text.startswith(f"{COMPUTED}(") else flag_subjects(term)
+        )  # in parentheses: the answer, not a flag
         if flagged is None or flagged not in self._flagged:  # many flags are on the same attributes
             for name in sorted(attributes_of_term(term)):
                 self.tree.add(name)

@@ -59,6 +59,31 @@ def test_blocks_and_saved_indexes_answer_as_the_scan(
 
 
 @every_engine
+def test_the_answer_of_a_list_is_a_value(engine: str) -> None:
+    texts = [
+        "list_contains(l, 5)",
+        "list_has_any(l, [null, 5])",
+        "exists(l, n = 1)",
+        "ip_in(s, '10.0.0.0/8')",
+        "geo_within(a, a, 1, 1, 5)",
+    ]
+    texts = [form.format(text) for text in texts for form in ("{}", "{} is null", "{} = false", "not ({} is null)")]
+    scan, index = MatchIndex("scan"), MatchIndex(engine)
+    for number, text in enumerate(texts):
+        scan.add(number, text)
+        index.add(number, text)
+    events = [
+        {"l": [5], "s": "10.0.0.1", "a": 1},
+        {"l": [{"n": 1}], "s": "::1", "a": 50},
+        {"l": 5, "s": "q", "a": "1"},
+        {},
+    ]
+    expected = matches(scan, events)
+    assert matches(index, events) == expected
+    assert [sorted(index.match(event)) for event in events] == expected
+
+
+@every_engine
 def test_many_constants_on_one_list(engine: str) -> None:
     index = MatchIndex(engine)
     index.add_many(range(3000), [f"list_contains(tags, 't{number}')" for number in range(3000)], atomic=True)

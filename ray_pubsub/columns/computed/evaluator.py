@@ -21,6 +21,7 @@ from ray_pubsub.columns.computed.number_column import COLUMN_OPERATIONS, NumberC
 from ray_pubsub.columns.computed.text_terms import text_term_lanes
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.language.terms import (
+    COMPUTED,
     NOW,
     Attribute,
     Call,
@@ -86,7 +87,8 @@ class Evaluator:
             texts = self._vocabulary.attributes.texts
             for number in numbers[self._known :]:
                 term = self._vocabulary.attributes.terms.pop(number, None) or term_of(texts[number])
-                if is_flag_term(term):
+                # `list_contains(l, 5) is null` asks for the answer itself, false too: such a term is written in parentheses, a flag is not.
+                if is_flag_term(term) and not texts[number].startswith(f"{COMPUTED}("):
                     self._flags.add(number, term.tree)  # type: ignore[union-attr, arg-type]
                 else:
                     self._terms.append((number, texts[number], term))
