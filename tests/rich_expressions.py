@@ -77,6 +77,7 @@ def rich_texts(*, exact: bool = False) -> SearchStrategy[str]:
             strings | string_terms,
         ),
         _list_predicates(numbers, strings, exact),
+        _as_values(_list_predicates(numbers, strings, exact) if exact else _holding_anything(numbers, strings)),
         st.sampled_from(["n1 > 1", "s1 = 'ab'", "b1", "t1 < t2", "(n1 > 1) = b1", "l1 is null", "l2 is not null"]),
         _time_predicates(),
         *([] if exact else [_on_elements(), _networks_and_places(), _with_now()]),
@@ -120,6 +121,30 @@ def _list_predicates(numbers: SearchStrategy[str], strings: SearchStrategy[str],
             st.sampled_from(["l1", "l2", "o1"]),
             st.sampled_from(OPERATORS),
             st.sampled_from(["0", "1", "2"]),
+        ),
+    )
+
+
+def _holding_anything(numbers: SearchStrategy[str], strings: SearchStrategy[str]) -> SearchStrategy[str]:
+    return st.one_of(_list_predicates(numbers, strings, False), _on_elements(), _networks_and_places())
+
+
+def _as_values(conditions: SearchStrategy[str]) -> SearchStrategy[str]:
+    """The answer of a function of lists, networks or places is a value that is true, false or null, as any other is."""
+    return _filled(
+        "({}) {}",
+        conditions,
+        st.sampled_from(
+            [
+                "is null",
+                "is not null",
+                "= false",
+                "= true",
+                "!= b1",
+                "in (true, null)",
+                "not in (false, null)",
+                "in (b1, false)",
+            ]
         ),
     )
 
