@@ -23,7 +23,7 @@ from ray_pubsub.language.building.quantified import relation
 from ray_pubsub.language.functions.moments import read_counted, read_interval
 from ray_pubsub.language.hints import hint_at
 from ray_pubsub.language.size import check_size
-from ray_pubsub.language.terms import Attribute, Condition, Term, is_computed
+from ray_pubsub.language.terms import Attribute, Term, as_value, is_computed
 from ray_pubsub.language.tree import Not, Operand, Tree, conjunction, disjunction
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
@@ -193,7 +193,7 @@ class TreeBuilder(Transformer[Token, Any]):
         if not others:
             return _operand(Kind.NUMBER, first, read_interval, f"{word} ")
         found = [
-            _operand(Kind.NUMBER, count, partial(read_counted, unit=str(unit)), f"{word} ")
+            _operand(Kind.NUMBER, count, partial(read_counted, unit=str(unit)), f"{word} ", f" {unit}")
             for count, unit in zip([first, *others[1::2]], others[::2], strict=True)
         ]
         return calls.summed(found)
@@ -217,11 +217,11 @@ setattr(TreeBuilder, "in", TreeBuilder.in_)
 setattr(TreeBuilder, "list", TreeBuilder.list_)  # noqa: B010 - as a method it would hide the type
 
 
-def _operand(kind: Kind, token: Token, read: Any, before: str = "") -> Operand:
+def _operand(kind: Kind, token: Token, read: Any, before: str = "", behind: str = "") -> Operand:
     try:
         return Operand(kind, read(str(token)), place=cast(int, token.start_pos))
     except words.BadConstant as problem:
-        return Operand(Kind.NUMBER, BrokenConstant(f"{before}{token}", str(problem)))
+        return Operand(Kind.NUMBER, BrokenConstant(f"{before}{token}{behind}", str(problem)))
 
 
 def _condition(value: Any) -> tuple[int, Tree]:
@@ -230,7 +230,7 @@ def _condition(value: Any) -> tuple[int, Tree]:
 
 
 def _term(value: Any) -> Term:
-    return Condition(value[1]) if isinstance(value, tuple) else value
+    return as_value(value[1]) if isinstance(value, tuple) else value
 
 
 def _identifier(token: Token) -> str:

@@ -16,6 +16,8 @@ STATEMENT = re.compile(
     r"\s*(select\s+(?:[*\w`\"]|distinct\b).*?\b(?:from|where)\b|where\s+[\w`\"(])", re.IGNORECASE | re.DOTALL
 )
 
+NEGATIVE_INTERVAL = re.compile(r"\binterval\s*-\s*([0-9.]+)\s*\Z", re.IGNORECASE)
+UNIT = re.compile(r"[a-z]+", re.IGNORECASE)
 ONLY_THE_CLAUSE = "give only the WHERE clause: what stands after the word where"
 COMMENTS = "comments are not part of the language"
 TEXT = "for text there are like 'abc%' and regexp 'pattern'"
@@ -48,6 +50,10 @@ def hint_at(text: str, position: int) -> str:
     if STATEMENT.match(text[:LOOK]):
         return ONLY_THE_CLAUSE
     rest = text[position : position + LOOK]
+    negative = NEGATIVE_INTERVAL.search(text[max(position - LOOK, 0) : position])
+    unit = UNIT.match(rest)
+    if negative is not None and unit is not None:
+        return f"a negative interval is written interval '-{negative[1]} {unit[0]}'"
     for length in (2, 1):
         if rest[:length] in SIGNS:
             return SIGNS[rest[:length]]

@@ -17,7 +17,7 @@ from ray_pubsub.language.building.quantified import relation
 from ray_pubsub.language.functions.moments import read_counted, read_interval
 from ray_pubsub.language.grammar import DEFAULT_LIMITS, WITHOUT_LIMITS, parse_by_grammar, parse_term_by_grammar
 from ray_pubsub.language.size import check_size
-from ray_pubsub.language.terms import Attribute, Condition, Term, is_computed
+from ray_pubsub.language.terms import Attribute, Term, as_value, is_computed
 from ray_pubsub.language.tokens import UnreadableText, cut_tokens
 from ray_pubsub.language.tree import (
     Between,
@@ -365,7 +365,7 @@ def _condition(value: Any) -> tuple[int, Tree]:
 
 
 def _term(value: Any) -> Term:
-    return Condition(value[1]) if type(value) is tuple else value
+    return as_value(value[1]) if type(value) is tuple else value
 
 
 def _joined(parts: list[Any], join: Callable[[list[Tree]], Tree]) -> tuple[int, Tree]:

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ray_pubsub.language.tree import Constant, Holds, Operand, Tree, leaves
+from ray_pubsub.language.tree import BooleanAttribute, Constant, Holds, Operand, Tree, leaves
+from ray_pubsub.model.values import Kind
 
 __all__ = [
     "COMPUTED",
@@ -22,6 +23,7 @@ __all__ = [
     "Condition",
     "Listed",
     "Term",
+    "as_value",
     "attributes_of",
     "attributes_of_leaf",
     "attributes_of_name",
@@ -73,6 +75,17 @@ class Listed:
 
 
 Term = Attribute | Operand | Call | Condition | Listed
+
+
+def as_value(tree: Tree) -> Term:
+    """A condition where a value stands. What its text would be read as is the same term: a constant if it needs no event, and
+    `x = any(list)` is list_contains."""
+    if isinstance(tree, Constant):
+        return Operand(None if tree.truth is None else Kind.BOOLEAN, tree.truth)
+    if isinstance(tree, BooleanAttribute) and tree.attribute.startswith(COMPUTED + "list_contains("):
+        term = term_of(tree.attribute)
+        return term if isinstance(term, Call) and term.function == "list_contains" else Condition(tree)
+    return Condition(tree)
 
 
 def is_computed(name: str) -> bool:

@@ -16,7 +16,7 @@ from ray_pubsub.language.building.term_kinds import kind_of
 from ray_pubsub.language.functions.moments import date_parts, truncated_units
 from ray_pubsub.language.functions.table import FUNCTIONS, OPERATORS, SYNONYMS, Function
 from ray_pubsub.language.printer import write_term
-from ray_pubsub.language.terms import Call, Condition, Listed, Term, measured
+from ray_pubsub.language.terms import Call, Condition, Listed, Term, as_value, measured
 from ray_pubsub.language.tree import Operand
 from ray_pubsub.language.truth import value_of_term
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN, Kind
@@ -60,7 +60,7 @@ def called(text: str, position: int, name: str, arguments: list[Any], limits: Li
 
 def as_term(value: Any) -> Term:
     """What stands in the place of an argument: a condition is a value there."""
-    return Condition(value[1]) if isinstance(value, tuple) else value
+    return as_value(value[1]) if isinstance(value, tuple) else value
 
 
 ESCAPE = "\\"

@@ -10,8 +10,8 @@ from ray_pubsub.language.building.constants import check_readable
 from ray_pubsub.language.building.quantified import check_has_value
 from ray_pubsub.language.building.term_kinds import kind_of
 from ray_pubsub.language.printer import computed_name, write_term
-from ray_pubsub.language.terms import Condition, Listed, Term
-from ray_pubsub.language.tree import Holds, Operand
+from ray_pubsub.language.terms import Listed, Term, as_value
+from ray_pubsub.language.tree import Constant, Holds, Operand
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
@@ -36,12 +36,14 @@ def compares_attributes(function: str, arguments: list[Any]) -> bool:
     """Whether a list is asked for what the event has, not for constants: `list_contains(tags, name)`. Such a call is a term."""
     if function not in LISTS or len(arguments) != 2:
         return False
-    return not isinstance(arguments[1], Operand | Listed)
+    wanted = arguments[1]
+    is_constant = isinstance(wanted, tuple) and isinstance(wanted[1], Constant)
+    return not (is_constant or isinstance(wanted, Operand | Listed))
 
 
 def holding(function: str, arguments: list[Any], limits: Limits) -> tuple[int, Holds]:
     """The predicate, with its depth. The condition of `exists` is about one element: its names are those of the element."""
-    terms: list[Term] = [Condition(each[1]) if isinstance(each, tuple) else each for each in arguments]
+    terms: list[Term] = [as_value(each[1]) if isinstance(each, tuple) else each for each in arguments]
     shown = f"{function}({', '.join(map(write_term, terms))})"
     for term in terms:
         check_readable(term, shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ray_pubsub.errors import ExpressionError, ExpressionLimitError, ExpressionTypeError
@@ -16,6 +16,7 @@ from ray_pubsub.language.tree import And, Comparison, Not, Operand, Or, Tree
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 from tests.generators import ANY_TREE, number_constants, string_constants
+from tests.rich_expressions import rich_texts
 
 
 def same(left: Tree, right: Tree) -> bool:
@@ -33,6 +34,14 @@ def test_any_name_and_any_constant_parse_back(name: str, number: float, string: 
     tree = And(
         (Comparison(name, "=", Operand(Kind.NUMBER, number)), Comparison(name, "=", Operand(Kind.STRING, string)))
     )
+    assert same(parse(write(tree)), tree)
+
+
+@settings(max_examples=50)
+@given(rich_texts())
+@example("(s1 = any(l2)) is null")
+def test_functions_and_conditions_used_as_values_parse_back(text: str) -> None:
+    tree = parse(text)
     assert same(parse(write(tree)), tree)
 
 
