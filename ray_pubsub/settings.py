@@ -6,12 +6,14 @@ from dataclasses import dataclass, fields
 
 from ray_pubsub.errors import SettingError
 
-__all__ = ["EVENT_DEPTH", "LIST_ELEMENTS", "Limits"]
+__all__ = ["EVENT_DEPTH", "LIST_ELEMENTS", "MADE_TEXT", "Limits"]
 
 LIST_ELEMENTS = 100_000
 """Elements of one list in an event. A longer one cannot be used."""
 EVENT_DEPTH = 32
 """Dictionaries and lists inside each other in an event."""
+MADE_TEXT = 100_000
+"""Characters of a text that `||`, `concat` or `replace` makes. A longer one is unknown: a few nested calls of `replace` would fill the memory."""
 DEEPEST, DEEPEST_TERM = 200, 50
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from ray_pubsub.language.functions.networks import read_network
 from ray_pubsub.language.printer import computed_name, write
-from ray_pubsub.language.terms import COMPUTED, Call, term_of
+from ray_pubsub.language.terms import COMPUTED, Call, Condition, term_of
 from ray_pubsub.language.tree import (
     Between,
     BooleanAttribute,
@@ -35,6 +35,8 @@ __all__ = ["flag_name", "is_flag", "lowered", "single_test"]
 ZERO = Operand(Kind.NUMBER, 0)
 FLAGS = {"list_contains", "list_has_any", "exists", "geo_within", "geo_in_polygon"}
 """Functions that have a flag for each of their constants."""
+MOST_FLAGS = 256
+"""Constants of one list_has_all. More are one computed attribute, true or false: thousands of flags for one subscription take seconds to add."""
 FLIPPED: dict[str, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 OPPOSITE: dict[str, Operator] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
@@ -91,6 +93,9 @@ def _of_set(leaf: Holds, name: str, negated: bool) -> Tree:
         return _is_list(name) if negated else Constant(False)
     if not members:
         return Constant(False) if negated else _is_list(name)
+    if len(members) > MOST_FLAGS:
+        whole = BooleanAttribute(computed_name(Condition(leaf)))
+        return Not(whole) if negated else whole
     each = [_flag(Holds("list_contains", leaf.attributes, (member,)), name, negated) for member in members]
     return disjunction(each) if negated else conjunction(each)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ray_pubsub.language.functions.networks import in_network
 from ray_pubsub.language.functions.places import contains, is_place
+from ray_pubsub.language.functions.table import scalars_of
 from ray_pubsub.language.terms import NOW
 from ray_pubsub.language.tree import Holds, Operand, Tree
 from ray_pubsub.model.values import Kind, Value
@@ -79,9 +80,13 @@ def _of_list(leaf: Holds, elements: tuple[Any, ...], truth: Truth, moment: Value
             present = (as_event(element, moment) for element in elements if element is not None)
             return any(truth(condition, event) is True for event in present)
         case "list_has_any":
-            return any(_contains(elements, constant) for constant in leaf.constants)
+            present = scalars_of(elements)
+            return any((constant.kind, constant.plain) in present for constant in leaf.constants)
         case "list_has_all":
-            return all(_contains(elements, constant) for constant in leaf.constants if constant.kind is not None)
+            present = scalars_of(elements)
+            return all(
+                (constant.kind, constant.plain) in present for constant in leaf.constants if constant.kind is not None
+            )
     constant = leaf.constants[0]
     if constant.kind is None:
         return None

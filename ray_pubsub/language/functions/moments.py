@@ -80,6 +80,8 @@ def is_unit(word: str) -> bool:
     return _singular(word.lower()) in {*UNITS, *NOT_FIXED}
 
 
+MOST_DIGITS = 100
+"""Of a number in an interval: far more than fit 64 bits, and no more than Python's int() reads."""
 COUNT = re.compile(r"[+-]?\d+(\.\d+)?")
 FRACTIONS = {"second", "sec", "s"}
 
@@ -108,6 +110,8 @@ def _span(count: str, unit: str, text: str) -> int:
         )
     if singular not in UNITS:
         raise BadConstant(f"there is no unit {unit} of time in {text}")
+    if len(count) > MOST_DIGITS:
+        raise BadConstant("the interval is beyond 64 bits of microseconds: its number has too many digits")
     whole, _, fraction = count.partition(".")
     found = int(whole) * UNITS[singular]
     if fraction:

@@ -121,10 +121,20 @@ def _ring(text: str) -> NDArray[np.float64]:
 def _in_ring(
     corners: NDArray[np.float64], latitude: NDArray[np.float64], longitude: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """By counting the edges to the east of each place."""
+    """By counting the edges to the east of each place. Edges along a circle of latitude have no place between their ends."""
+    following = np.roll(corners, -1, axis=0)
+    slanted = corners[:, 0] != following[:, 0]
+    (north, east), (other_north, other_east) = corners[slanted].T, following[slanted].T
     inside = np.zeros(len(latitude), bool)
-    for (north, east), (other_north, other_east) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
-        between = (north > latitude) != (other_north > latitude)
-        if north != other_north:
-            inside ^= between & (longitude < (other_east - east) * (latitude - north) / (other_north - north) + east)
+    at_once = max(1, PAIRS_AT_ONCE // max(1, len(north)))
+    for start in range(0, len(latitude), at_once):
+        here = slice(start, start + at_once)
+        place, across = latitude[here, None], longitude[here, None]
+        between = (north > place) != (other_north > place)
+        crossed = between & (across < (other_east - east) * (place - north) / (other_north - north) + east)
+        inside[here] = crossed.sum(axis=1) % 2 == 1
     return inside
+
+
+PAIRS_AT_ONCE = 1 << 16
+"""Places times edges that are compared together: few enough for the cache of a processor."""

@@ -14,8 +14,9 @@ from typing import Any
 from ray_pubsub.language.functions import arithmetic, moments, networks
 from ray_pubsub.language.functions.folding import simple_lower, simple_upper
 from ray_pubsub.model.values import INT64_MIN, Kind, Value
+from ray_pubsub.settings import MADE_TEXT
 
-__all__ = ["FUNCTIONS", "OPERATORS", "SYNONYMS", "Function", "call"]
+__all__ = ["FUNCTIONS", "OPERATORS", "SYNONYMS", "Function", "call", "scalars_of"]
 
 N, S, B, T, L = Kind.NUMBER, Kind.STRING, Kind.BOOLEAN, Kind.TIMESTAMP, Kind.LIST
 ANY = frozenset(Kind) - {L}
@@ -130,7 +131,21 @@ def _concat(*values: Value | None) -> Value | None:
     present = [value for value in values if value is not None]
     if any(value.kind is not S for value in present):
         return None
+    if sum(len(value.plain) for value in present) > MADE_TEXT:
+        return None
     return Value(S, "".join(value.plain for value in present))
+
+
+def _joined(left: str, right: str) -> str | None:
+    return left + right if len(left) + len(right) <= MADE_TEXT else None
+
+
+def _replaced(text: str, old: str, new: str) -> str | None:
+    """The length is known before the text is made."""
+    if not old:
+        return text
+    grows = text.count(old) * (len(new) - len(old))
+    return text.replace(old, new) if grows <= 0 or len(text) + grows <= MADE_TEXT else None
 
 
 def _moved(left: Value | None, right: Value | None, compute: Callable[..., Any]) -> Value | None:
@@ -187,14 +202,20 @@ def _list_contains(elements: Value | None, wanted: Value | None) -> Value | None
     return Value(B, _is_in(elements, wanted))
 
 
+def scalars_of(elements: Iterable[Any]) -> set[tuple[Kind, Any]]:
+    """The scalars among a list's elements, by kind: 1 is not true."""
+    return {(each.kind, each.plain) for each in elements if isinstance(each, Value) and each.kind is not L}
+
+
 def _list_has(quantifier: Callable[[Iterable[bool]], bool]) -> Callable[..., Value | None]:
-    """Whether a list has any, or all, of the elements of another; nulls among those are passed over, and what is no scalar."""
+    """Whether a list has any, or all, of the elements of another; nulls among those are passed over, and what is no scalar. Both may be long,
+    so the elements are looked up in a set."""
 
     def compute(elements: Value | None, wanted: Value | None) -> Value | None:
         if elements is None or wanted is None or not elements.kind is wanted.kind is L:
             return None
-        scalars = (each for each in wanted.plain if isinstance(each, Value) and each.kind is not L)
-        return Value(B, quantifier(_is_in(elements, each) for each in scalars))
+        present = scalars_of(elements.plain)
+        return Value(B, quantifier(each in present for each in scalars_of(wanted.plain)))
 
     return compute
 
@@ -257,7 +278,7 @@ for _symbol, _compare in COMPARED.items():
     _define(f"{_symbol} any", "al", B, _quantified(_compare, any), tolerant=True)
     _define(f"{_symbol} all", "al", B, _quantified(_compare, all), tolerant=True)
 _define("substr", "snn", S, _substr, 2)
-_define("||", "ss", S, operator.add)
+_define("||", "ss", S, _joined)
 _define("concat", "s…", S, _concat, tolerant=True)
 _define("date_part", "st", N, lambda part, moment: _number(moments.date_part(part, moment)))
 _define("date_trunc", "st", T, moments.date_trunc)
@@ -267,7 +288,7 @@ FUNCTIONS["now"] = Function("now", (), T, lambda: None, 0, 0)
 _define("ip4", "s", N, networks.address_v4)
 _define("ip6_upper", "s", N, lambda text: networks.address_half(text, True))
 _define("ip6_lower", "s", N, lambda text: networks.address_half(text, False))
-_define("replace", "sss", S, lambda text, old, new: text.replace(old, new) if old else text)
+_define("replace", "sss", S, _replaced)
 _define("starts_with", "ss", B, str.startswith)
 _define("ends_with", "ss", B, str.endswith)
 _define("contains", "ss", B, operator.contains)

@@ -71,6 +71,9 @@ HOSTILE = {
     "a huge exponent": "x = 1e" + "9" * 5000,
     "a tiny exponent": "x = 1e-" + "9" * 5000,
     "a huge double": "x = double '" + "9" * 5000 + "'",
+    "an interval of 100,000 digits": "x > interval '" + "9" * 100_000 + " days'",
+    "an interval of 100,000 digits behind the point": "x > interval '0." + "9" * 100_000 + " days'",
+    "a counted interval of 5,000 digits": "x > interval " + "9" * 5000 + " days",
     "nested repetitions": "s regexp '" + "(" * 200 + "a" + "*)+" * 200 + "'",
     "counted repetitions": "s regexp '" + "(a?){100}" * 100 + "'",
     "repetitions of all letters": "s regexp '" + "\\pL{1000}" * 100 + "'",
@@ -86,6 +89,17 @@ def test_a_hostile_text_is_parsed_or_refused_at_once(text: str) -> None:
         parse(text)
     except ExpressionError as error:
         pickle.loads(pickle.dumps(error))
+
+
+@pytest.mark.timeout(30)  # a guard against hanging, far above what it takes
+@pytest.mark.parametrize("subject", ["s", "'aaaaa'"])
+def test_a_text_that_would_fill_the_memory_is_unknown(subject: str) -> None:
+    grown = f"{'replace(' * 10}{subject}{(', ' + repr('a') + ', ' + repr('a' * 10) + ')') * 10}"
+    for text in (grown, f"concat({grown}, s)", f"{grown} || s"):
+        assert truth(parse(f"length({text}) > 5"), flatten({"s": "aaaaa"})) in (None, False)
+    assert truth(parse("length(replace(s, 'a', 'bb')) = 100000"), flatten({"s": "a" * 50_000})) is True
+    assert truth(parse("replace(s, 'a', 'bb') is null"), flatten({"s": "a" * 50_001})) is True
+    assert truth(parse("s || s is null and concat(s, s) is null"), flatten({"s": "a" * 50_001})) is True
 
 
 CATASTROPHES = ["(a+)+$", "(a|a)*$", "(.*)*b", "^(a?){50}a{50}$", "(x+x+)+y", "([a-z]+)*[^a-z0-9]$"]

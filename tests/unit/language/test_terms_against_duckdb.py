@@ -171,6 +171,25 @@ def test_distances_are_duckdbs(
             assert truth(parse(text), flatten({"lat": lat, "lon": lon})) is (distance < kilometres)
 
 
+degree = st.integers(-20, 20).map(float)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(degree, degree), min_size=3, max_size=8), st.floats(-21, 21), st.floats(-21, 21))
+def test_what_lies_in_a_polygon_is_counted_edge_by_edge(
+    corners: list[tuple[float, float]], east: float, north: float
+) -> None:
+    if len(corners) == 3 and corners[0] == corners[-1]:
+        return
+    crossed = 0
+    for (x, y), (other_x, other_y) in zip(corners, [*corners[1:], corners[0]], strict=True):
+        if (y > north) != (other_y > north) and east < (other_x - x) * (north - y) / (other_y - y) + x:
+            crossed += 1
+    text = ", ".join(f"{x} {y}" for x, y in corners)
+    tree = parse(f"geo_in_polygon(lat, lon, 'POLYGON(({text}))')")
+    assert truth(tree, flatten({"lat": north, "lon": east})) is bool(crossed % 2)
+
+
 @pytest.mark.parametrize(
     "corners", ["0 0, 10. 0, 10 10, .5e0 10, 0 0", "0 0,10 0,10 10,0 10", "0 0, 0 10, 10 10, 10 0, 0 0"]
 )
