@@ -71,6 +71,7 @@ class _Lists:
     def __init__(self, lists: Sequence[Sequence[int]]) -> None:
         self._offsets = np.concatenate([[0], np.cumsum([len(each) for each in lists])]).astype(np.int64)
         self._patterns = np.array([pattern for each in lists for pattern in each], dtype=np.int64)
+        self._one_each = all(len(each) == 1 for each in lists)
 
     def __bool__(self) -> bool:
         return len(self._patterns) > 0
@@ -79,6 +80,8 @@ class _Lists:
         self, offsets: NDArray[np.int64], texts: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The patterns of the texts of each string, in the same form."""
+        if self._one_each:
+            return offsets, self._patterns[texts]
         room = int((self._offsets[texts + 1] - self._offsets[texts]).sum())
         offsets_of, patterns = np.empty_like(offsets), np.empty(room, np.int64)
         patterns_of_texts(offsets, texts, self._offsets, self._patterns, offsets_of, patterns)

@@ -19,12 +19,15 @@ class StringTable:
 
     def __init__(self, operands: Sequence[str]) -> None:
         """The operands are sorted and distinct."""
+        self._size = len(operands)
         column = TextColumn.encoded(operands)
         slots, prefixes = build_string_table(hashes_of(column)), string_prefixes(*column.bytes)
         self._operands = tuple(Operands(slots, prefixes, *column.bytes))
 
     def codes(self, strings: TextColumn, base: int) -> NDArray[np.int32]:
         """The code of each string, for a track whose codes begin at `base`."""
+        if not self._size:
+            return np.full(len(strings), base, dtype=np.int32)  # no string needs a hash where only patterns are asked
         codes = np.empty(len(strings), dtype=np.int32)
         operand_offsets(*strings.bytes, hashes_of(strings), self._operands, base, codes)
         return codes

@@ -176,9 +176,10 @@ def match_events(first_event, cells, lists, scratch, out_offsets, out):
                 entry = 4 * candidates[candidate]
                 start = np.int64(entries[entry + 3])
                 if candidate + AHEAD < found:
-                    ahead = np.int64(entries[4 * candidates[candidate + AHEAD] + 3]) & (PROVEN - 1)
-                    prefetch(words, ahead)
-                    prefetch(words, ahead + TYPICAL_ROW)
+                    ahead = np.int64(entries[4 * candidates[candidate + AHEAD] + 3])
+                    if not ahead & PROVEN:
+                        prefetch(words, ahead)
+                        prefetch(words, ahead + TYPICAL_ROW)
                 out[filled] = entries[entry + 2]
                 filled += True if start & PROVEN else row_holds(start, entry < posted, words, codes)
         for cell in range(first, last):
