@@ -13,7 +13,8 @@ LIST_ELEMENTS = 100_000
 EVENT_DEPTH = 32
 """Dictionaries and lists inside each other in an event."""
 MADE_TEXT = 100_000
-"""Characters of a text that `||`, `concat` or `replace` makes. A longer one is unknown: a few nested calls of `replace` would fill the memory."""
+"""Characters of a text that `||`, `concat` or `replace` makes. A longer one is unknown: a few nested calls of `replace` would
+fill the memory."""
 DEEPEST, DEEPEST_TERM = 200, 50
 
 

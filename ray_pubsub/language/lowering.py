@@ -36,7 +36,8 @@ ZERO = Operand(Kind.NUMBER, 0)
 FLAGS = {"list_contains", "list_has_any", "exists", "geo_within", "geo_in_polygon"}
 """Functions that have a flag for each of their constants."""
 MOST_FLAGS = 256
-"""Constants of one list_has_all. More are one computed attribute, true or false: thousands of flags for one subscription take seconds to add."""
+"""Constants of one list_has_all. More are one computed attribute, true or false: thousands of flags for one subscription take seconds
+to add."""
 FLIPPED: dict[str, Operator] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 OPPOSITE: dict[str, Operator] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 

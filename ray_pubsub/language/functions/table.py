@@ -208,8 +208,8 @@ def scalars_of(elements: Iterable[Any]) -> set[tuple[Kind, Any]]:
 
 
 def _list_has(quantifier: Callable[[Iterable[bool]], bool]) -> Callable[..., Value | None]:
-    """Whether a list has any, or all, of the elements of another; nulls among those are passed over, and what is no scalar. Both may be long,
-    so the elements are looked up in a set."""
+    """Whether a list has any, or all, of the elements of another; nulls among those are passed over, and what is no scalar.
+    Both may be long, so the elements are looked up in a set."""
 
     def compute(elements: Value | None, wanted: Value | None) -> Value | None:
         if elements is None or wanted is None or not elements.kind is wanted.kind is L:
