@@ -17,6 +17,7 @@ STATEMENT = re.compile(
 )
 
 NEGATIVE_INTERVAL = re.compile(r"\binterval\s*-\s*([0-9.]+)\s*\Z", re.IGNORECASE)
+SIGN_BEHIND_CASE = re.compile(r"\bcase\s*[-+]", re.IGNORECASE)
 UNIT = re.compile(r"[a-z]+", re.IGNORECASE)
 ONLY_THE_CLAUSE = "give only the WHERE clause: what stands after the word where"
 COMMENTS = "comments are not part of the language"
@@ -51,6 +52,8 @@ def hint_at(text: str, position: int) -> str:
         return ONLY_THE_CLAUSE
     rest = text[position : position + LOOK]
     negative = NEGATIVE_INTERVAL.search(text[max(position - LOOK, 0) : position])
+    if SIGN_BEHIND_CASE.search(text[:position]) and rest[:4].lower() == "when":
+        return "what begins with a sign stands in parentheses behind case: case (-x) when …"
     unit = UNIT.match(rest)
     if negative is not None and unit is not None:
         return f"a negative interval is written interval '-{negative[1]} {unit[0]}'"

@@ -77,8 +77,8 @@ def _of_list(leaf: Holds, elements: tuple[Any, ...], truth: Truth, moment: Value
         case "exists":
             assert leaf.condition is not None
             condition = leaf.condition
-            present = (as_event(element, moment) for element in elements if element is not None)
-            return any(truth(condition, event) is True for event in present)
+            events = (as_event(element, moment) for element in elements if element is not None)
+            return any(truth(condition, event) is True for event in events)
         case "list_has_any":
             present = scalars_of(elements)
             return any((constant.kind, constant.plain) in present for constant in leaf.constants)

@@ -108,6 +108,7 @@ HINTS = [
     ("where x = 1", "give only the WHERE clause"),
     ("select = 1 && where = 2", "write 'and'"),
     ("t > now() + interval -1 hour", "a negative interval is written interval '-1 hour'"),
+    ("case -x when 1 then 2 end = 2", "stands in parentheses behind case"),
     ("x = 1 (y)", ""),
     ("x in in (1)", ""),
     ("x = 1 y", ""),
