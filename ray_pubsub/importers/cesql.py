@@ -18,6 +18,7 @@ from ray_pubsub.language.words import write_name
 __all__ = ["from_cesql"]
 
 FORMAT = "CESQL"
+LONE_BACKSLASH = re.compile(r"\\(?![%_])")
 TOKEN = re.compile(
     r"""\s*(?:(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<number>\d+)|(?P<word>[A-Za-z_][A-Za-z0-9_]*)
     |(?P<sign><=|>=|!=|<>|[=<>+\-*/%(),])|(?P<end>$)|(?P<bad>.))""",
@@ -174,8 +175,10 @@ class _Reader:
         pattern = self._sum()
         if pattern.literal is None:
             raise RuleFormatError(FORMAT, f"the pattern of LIKE must be a text, in {self._text!r}")
-        ending = " escape '\\'" if "\\" in pattern.literal else ""
-        return f"like {constant(pattern.literal, FORMAT)}{ending}"
+        # A backslash stands for itself unless a wildcard follows; with an escape, it must be doubled here.
+        literal = LONE_BACKSLASH.sub(r"\\\\", pattern.literal)
+        ending = " escape '\\'" if "\\" in literal else ""
+        return f"like {constant(literal, FORMAT)}{ending}"
 
     def _members(self) -> str:
         self._needs("(")
@@ -209,7 +212,9 @@ class _Reader:
             raise RuleFormatError(FORMAT, f"nested more than {DEEPEST} times")
         try:
             if self._takes("-"):
-                return Part(f"-{self._value(self._unary()).within(6)}", False, 6)
+                return Part(
+                    f"-{self._value(self._unary()).within(7)}", False, 6
+                )  # two signs in a row would begin a comment
             return self._primary()
         finally:
             self._depth -= 1
@@ -243,7 +248,7 @@ class _Reader:
         if kind != "word":
             raise self._unexpected()
         self._place += 1
-        return write_name(text)
+        return write_name(text.lower())  # CloudEvents has attributes in lower case only, and CESQL takes them in any
 
     def _call(self) -> Part:
         name = self._word()
@@ -256,11 +261,15 @@ class _Reader:
         texts = [each.within(6) for each in arguments]
         if name in FUNCTIONS and len(texts) == FUNCTIONS[name][0]:
             return Part(FUNCTIONS[name][1].format(*texts), False)
-        if name == "CONCAT" and texts:
+        if (name == "CONCAT" and not texts) or (name == "CONCAT_WS" and len(texts) == 1):
+            return Part("''", False, literal="")
+        if name == "CONCAT":
             return Part(f"concat({', '.join(texts)})", False)
         if name == "CONCAT_WS" and len(texts) > 1:
             separated = [part for text in texts[1:] for part in (texts[0], text)][1:]
             return Part(f"concat({', '.join(separated)})", False)
         if name == "SUBSTRING" and len(texts) in (2, 3):
-            return Part(f"substr({', '.join(texts)})", False)
+            found = f"substr({', '.join(texts)})"
+            is_known = re.fullmatch(r"-?0*[1-9][0-9]*", texts[1])  # from character 0 on it is the empty text
+            return Part(found if is_known else f"if({texts[1]} = 0, '', {found})", False)
         raise RuleFormatError(FORMAT, f"{name} with {len(texts)} arguments cannot be expressed")

@@ -64,6 +64,14 @@ EVENT: dict[str, Any] = {
         ("RIGHT(id, 6) = '3'", True),
         ("SUBSTRING(type, 5, 7) = 'example'", True),
         ("SUBSTRING(type, -6) = 'order%'", True),
+        ("SUBSTRING(type, 0) = ''", True),
+        ("SUBSTRING(type, hop - 7, 2) = ''", True),
+        ("SUBSTRING(type, hop - 6, 3) = 'com'", True),
+        ("EXISTS SOURCE AND Hop = 7", True),
+        ("--hop = 7", True),
+        ("CONCAT() = '' AND CONCAT_WS(',') = ''", True),
+        ("CONCAT(id, '\\c') LIKE '_\\c'", True),
+        ("CONCAT(id, '\\c') LIKE '3\\_'", False),
     ],
 )
 def test_expressions(text: str, answer: bool) -> None:
