@@ -188,7 +188,7 @@ class _Reader:
     def _field(self, name: str) -> Field:
         if not name.startswith(self._prefix):
             raise RuleFormatError(FORMAT, f"the field {name!r} is not within the nested {self._prefix.rstrip('.')!r}")
-        return Field(name.removeprefix(self._prefix), FORMAT, lists=self._lists)
+        return Field(name.removeprefix(self._prefix), FORMAT, typed=True, lists=self._lists)
 
     def _named(self, body: Any) -> tuple[str, Any]:
         """The field and what is said of it."""

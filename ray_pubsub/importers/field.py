@@ -51,9 +51,13 @@ class Field:
     lists: bool = False
     """Whether the field may be a list, of which one element must pass the test."""
 
+    function: str = ""
+    """Of the field's value, what is compared: `hour`."""
+
     @property
     def text(self) -> str:
-        return write_name(self.name)
+        name = write_name(self.name)
+        return f"{self.function}({name})" if self.function else name
 
     def present(self) -> Condition:
         return Test((f"{self.text} is not null",), (f"{self.text} is null",))

@@ -147,7 +147,7 @@ class _Rule:
             raise RuleFormatError(
                 FORMAT, f"{name!r} has keywords, to be looked for in whole events: name an attribute in keywords="
             )
-        return text_test(Field(self._keywords, FORMAT), given)
+        return text_test(Field(self._keywords, FORMAT, typed=True), given)
 
     def _item(self, key: str, value: Any) -> Condition:
         name, *modifiers = key.split("|")

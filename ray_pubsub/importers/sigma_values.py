@@ -20,9 +20,10 @@ BOUNDS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 ENCODINGS = {"wide": "utf-16-le", "utf16le": "utf-16-le", "utf16be": "utf-16-be", "utf16": "utf-16"}
 PLACES = {"contains", "startswith", "endswith"}
 FLAGS = {"i": "i", "ignorecase": "i", "m": "m", "multiline": "m", "s": "s", "dotall": "s"}
+TIMES = {"minute", "hour", "day", "week", "month", "year"}
 KNOWN = {
     *{"all", "cased", "re", "cidr", "exists", "windash", "base64", "base64offset", "fieldref", "neq"},
-    *PLACES, *ENCODINGS, *BOUNDS, *FLAGS,
+    *PLACES, *ENCODINGS, *BOUNDS, *FLAGS, *TIMES,
 }  # fmt: skip
 DASHES = ("-", "/", "\u2013", "\u2014", "\u2015")
 DASH = re.compile(r"\B[-/]\b")
@@ -36,10 +37,13 @@ def field_test(name: str, modifiers: Sequence[str], given: Any) -> Condition:
     unknown = [modifier for modifier in modifiers if modifier not in KNOWN]
     if unknown:
         raise RuleFormatError(FORMAT, f"the modifier {unknown[0]!r} of {name} cannot be expressed")
-    field, has = Field(name, FORMAT), set(modifiers)
+    field, has = Field(name, FORMAT, typed=True), set(modifiers)
     values = given if isinstance(given, list) else [given]
     if not values:
         raise RuleFormatError(FORMAT, f"{name} has no values")
+    if has & TIMES:
+        found = _time_test(name, has, values)
+        return negated(found) if "neq" in has else found
     if "exists" in has:
         if not isinstance(given, bool):
             raise RuleFormatError(FORMAT, f"{name}|exists is true or false, not {given!r}")
@@ -56,6 +60,16 @@ def field_test(name: str, modifiers: Sequence[str], given: Any) -> Condition:
 def text_test(field: Field, text: Any) -> Condition:
     """A keyword: a text anywhere in a field."""
     return field.like("%" + "".join(_pattern(str(text))) + "%", fold=True)
+
+
+def _time_test(name: str, has: set[str], values: Sequence[Any]) -> Condition:
+    """`at|hour|gte: 22`: a part of a timestamp is a number."""
+    units, others = has & TIMES, has - TIMES - {*BOUNDS, "neq"}
+    if len(units) > 1 or others or not all(type(value) is int for value in values):
+        raise RuleFormatError(FORMAT, f"{name}|{'|'.join(sorted(has))} takes whole numbers, and no other modifier")
+    field = Field(name, FORMAT, function=units.pop())
+    bound = next((BOUNDS[each] for each in has if each in BOUNDS), None)
+    return field.among(values) if bound is None else any_of(field.compared(bound, value) for value in values)
 
 
 def _value_test(field: Field, has: set[str], value: Any) -> Condition:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import ipaddress
 import re
 from fnmatch import fnmatchcase
@@ -177,6 +178,28 @@ def test_every_rule_on_every_event(engine: str) -> None:
     assert {name for ids in expected for name in ids} == set(names)
 
 
+@pytest.mark.parametrize(
+    "field",
+    [{"a": 1}, {"a": [1, 2]}, {"a": "x"}, {"a|contains": "x"}, {"a|gt": 1}, {"a|neq": 1}, {"a|re": "x"}, {"a": True}, {"a|hour": 3}],
+)  # fmt: skip
+def test_of_a_selection_and_its_negation_one_holds_whatever_kind_the_value_is_of(field: dict[str, Any]) -> None:
+    conditions = ["f", "not f"]
+    rules = [{"title": each, "detection": {"f": field, "condition": each}} for each in conditions]
+    index = MatchIndex()
+    assert index.add_many(**from_sigma(rules).columns()).added == 2
+    values = [1, 2, "1", "x", "y", True, False, None]
+    assert all(len(index.match({"a": value})) == 1 for value in values)
+
+
+def test_parts_of_a_timestamp() -> None:
+    fields: list[dict[str, Any]] = [{"at|hour": [22, 23]}, {"at|hour|gte": 22}, {"at|month|neq": 5}]
+    rules = [{"title": str(n), "detection": {"s": each, "condition": "s"}} for n, each in enumerate(fields)]
+    index = MatchIndex()
+    index.add_many(**from_sigma(rules).columns())
+    moments = [datetime.datetime(2024, 5, 1, 22), datetime.datetime(2024, 6, 1, 3)]
+    assert [index.match({"at": moment}) for moment in moments] == [["0", "1"], ["2"]]
+
+
 def test_title_level_and_tags_go_with_the_rule() -> None:
     index = MatchIndex()
     index.add_many(**from_sigma(RULES).columns())
@@ -215,6 +238,7 @@ def test_names_of_fields_and_keywords() -> None:
         ({"s": {"a|gt": "x"}, "condition": "s"}, "compares numbers"),
         ({"s": {"a": []}, "condition": "s"}, "a has no values"),
         ({"s": None, "condition": "s"}, "is empty"),
+        ({"s": {"a|hour": "x"}, "condition": "s"}, "takes whole numbers"),
         ({"s": {"a|windash": " -a -b -c -d"}, "condition": "s"}, "more than 3 dashes"),
     ],
 )
