@@ -161,8 +161,10 @@ def like(
 
 
 def _folded(subject: Subject) -> Subject:
+    """In lower case. What is never a text stays as it is: the check of the predicate refuses it."""
     if not isinstance(subject, Operand):
-        return subject if isinstance(subject, Call) and subject.function == "lower" else Call("lower", (subject,))
+        is_ready = isinstance(subject, Call) and subject.function == "lower"
+        return subject if is_ready or kind_of(subject) not in (None, Kind.STRING) else Call("lower", (subject,))
     return changed(subject, simple_lower) if subject.kind == Kind.STRING else subject
 
 

@@ -100,3 +100,11 @@ def test_saved_with_the_index(engine: str, tmp_path: Path) -> None:
 def test_it_is_true_or_false() -> None:
     with pytest.raises(SettingError, match="ignore_case: must be True or False"):
         MatchIndex(ignore_case=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("term", ["floor(o)", "now()", "length(substr(o, 2))", "case when o then 2 else null end"])
+def test_ilike_of_what_is_never_a_text_refuses_that_expression_alone(term: str) -> None:
+    index = MatchIndex()
+    report = index.add_many(["bad", "good"], [f"{term} ilike 'x'", "name ilike 'X'"])
+    assert [rejection.position for rejection in report.rejections] == [0]
+    assert list(index.match({"o": 1.5, "name": "x"})) == ["good"]
