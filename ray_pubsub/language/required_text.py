@@ -84,6 +84,8 @@ class _Reader:
                     runs.end()
                     folded = _folded(flags, folded)
                     self._place = flags.end()
+                    if QUANTIFIER.match(pattern, self._place):
+                        raise _NotUnderstoodError  # in "a(?i)*" it repeats what stands before the flags
                     continue
                 group = self._group(flags, folded, depth)
             elif character == "[":

@@ -37,7 +37,7 @@ HOSTILE_REGEXPS = [
     r"\p{Greek}b", "é", "(?i)É", "ü+", "\U0001f600", "\n", r"\n", "a\nb", "a.b", "(?s)a.b", "\0", r"\x00", "a\0b",
     "(?P<x>a)b", "((a)(b))c", "a??b", "ab+?", "(ab){2}", "(ab)*c", "x*", "^x*$", "(?U)a+", "%", "_", "'", r"\\",
     r"\(a\)", r"\$", "a b", "(?i)\u017f", "(?i)k", r"\w\W", r"\s", "日本", "(?:a|bc)d", "[a|b]c", "(a[)]b)c",
-    r"(a\)b)c", "a(b|c", "*a", "a**", r"\8", "[b-a]", "[[:foo:]]", r"\C",
+    r"(a\)b)c", "a(b|c", "*a", "a**", r"\8", "[b-a]", "[[:foo:]]", r"\C", "a(?i)*", "ab(?i)?c", "a(?i)(?s){0}b",
 ]  # fmt: skip
 HOSTILE_LIKES: list[tuple[str, str | None]] = [
     ("", None), ("%", None), ("%%", None), ("_", None), ("%_%", None), ("__%", None), ("%a", None), ("%a%", None),
