@@ -1,1 +1,1 @@
-"""Clauses in columns: tests as records, operands as order-preserving codes. What engines are built from."""
+"""Clauses as columns of integers: tests are records, operands are order-preserving codes. Engines are built from these columns."""

@@ -1,8 +1,9 @@
-"""From a parsed expression to clause records, fast: what depends on the shape alone is worked out once per shape.
+"""Compiles a parsed expression to clause records, and caches per shape whatever depends on the shape alone.
 
-A shape whose disjunctive form is small gets a recipe: for each conjunction, per attribute, the predicates to intersect. So does one that
-is a conjunction of disjunctions of predicates and far too large to be multiplied out: its disjunctions. An expression of that shape then
-only computes its tests' records from its constants. Every other shape goes through normal_form.py, one by one.
+A shape with a small disjunctive form gets a recipe: for each conjunction, and each attribute in it, the predicates to intersect. A shape
+that is a conjunction of disjunctions of predicates, and far too large to be multiplied out, gets a recipe of its disjunctions. Compiling
+an expression of a shape with a recipe only computes the test records from the constants. Expressions of every other shape go through
+normal_form.py, one by one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = ["Compiled", "Compiler"]
 Literal = tuple[Leaf, bool]
 """A predicate and whether it is negated."""
 Maker = Callable[[tuple[Any, ...]], list[TestRecord] | None]
-"""Constants → the records of one test; None if the test can never hold."""
+"""Takes an expression's constants and returns the records of one test, or None if the test can never hold."""
 
 LARGEST_RECIPE = 16
 BY_CONSTANTS = {
@@ -46,7 +47,7 @@ BY_CONSTANTS = {
     "!= all",
     "ip_in",
 }
-"""Functions whose tests are on attributes that depend on the constants."""
+"""Functions whose test is on an attribute that depends on the function's constants."""
 MOST_RECIPES = 4096
 LARGEST_MEMORY = 65_536
 ORDERED = (Kind.NUMBER, Kind.TIMESTAMP)
@@ -61,8 +62,9 @@ SIDES = {  # operator → (low side, high side) of the interval it admits
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The clauses of one subscription, of which one must hold, by all of its tests; if `conjunctive` all must hold, each by one of its
-    tests. With `residual`, they only find candidates: the expression itself decides."""
+    """The clauses of one subscription. It matches if one clause holds, and a clause holds if all of its tests do. If `conjunctive`, all
+    clauses must hold, each by at least one of its tests. With `residual`, the clauses only find candidates and the expression itself
+    decides."""
 
     clauses: list[list[TestRecord]]
     conjunctive: bool = False
@@ -70,11 +72,11 @@ class Compiled:
 
 
 class _SeveralTests(Exception):  # noqa: N818 - never leaves this file
-    """A function that a recipe takes for one test is several, with these constants."""
+    """Raised when a function that a recipe treats as one test needs several tests with these constants."""
 
 
 class Recipe(NamedTuple):
-    """Per clause the makers of its tests' records."""
+    """For each clause, the makers of its tests' records."""
 
     clauses: list[list[Maker]]
     conjunctive: bool = False
@@ -84,7 +86,7 @@ class Compiler:
     """Makes clause records for one table. One thread at a time."""
 
     def __init__(self, vocabulary: Vocabulary, limits: Limits, *, runs: bool = True) -> None:
-        """Without `runs` a test is one record, and a set points at its ValueSet."""
+        """Without `runs`, every test is one record, and a set is a reference to its ValueSet."""
         self._vocabulary = vocabulary
         self._limits = limits
         self._runs = runs
@@ -94,17 +96,18 @@ class Compiler:
         self.table = ClauseTable.empty()
 
     def start_table(self) -> None:
-        """The records made from now on belong to a new table."""
+        """Starts a new table: records made from now on belong to it."""
         self.table = ClauseTable.empty()
         self._made.clear()
 
     def resume_table(self, table: ClauseTable) -> None:
-        """The records made from now on belong to a table begun before."""
+        """Continues a table begun earlier: records made from now on belong to it."""
         self.table = table
         self._made.clear()
 
     def interval_recipe(self, shape: Shape) -> IntervalRecipe | None:
-        """If the shape is a conjunction of intervals of numbers or timestamps, each attribute once: the fast way to its clause."""
+        """Returns the fast way to a clause if the shape is a conjunction of intervals of numbers or timestamps with each attribute once,
+        else None."""
         try:
             return self._intervals[shape]
         except KeyError:
@@ -178,7 +181,7 @@ class Compiler:
             for leaf, negated in conjunction:
                 if isinstance(leaf, Constant) or (isinstance(leaf, Holds) and "" in by_attribute):
                     return None
-                if isinstance(leaf, Holds):  # which attribute that is, the constants decide; two might be the same
+                if isinstance(leaf, Holds):  # its attribute depends on the constants; two might be equal
                     by_attribute[""] = [(leaf, negated)]
                     continue
                 by_attribute.setdefault(leaf.attribute, []).append((leaf, negated))
@@ -193,7 +196,7 @@ class Compiler:
         return Recipe([[self._maker(name, [literal]) for name, literal in members] for members in found], True)
 
     def _function_maker(self, leaf: Holds) -> Maker:
-        """A function that is one test, on an attribute that the constants name."""
+        """Returns the maker for a function that is one test, on an attribute named by the constants."""
         number = self._vocabulary.attributes.number
 
         def make(constants: tuple[Any, ...]) -> list[TestRecord]:
@@ -226,7 +229,7 @@ class Compiler:
         places = [operand.place for each, _ in literals for operand in operands(each) if operand.place >= 0]
 
         def make(constants: tuple[Any, ...]) -> list[TestRecord] | None:
-            # Constants of sets and prefixes repeat from subscription to subscription; their records need not be made again.
+            # Subscriptions often repeat the constants of sets and prefixes, so their records are cached.
             key = (make, *[constants[place] for place in places])
             if key not in self._made:
                 if len(self._made) > LARGEST_MEMORY:
@@ -254,7 +257,7 @@ class Compiler:
 
 
 def _interval(leaf: Leaf) -> Interval | None:
-    """A predicate that is one interval of numbers or timestamps, without its attribute's number."""
+    """Returns the interval if the predicate is one interval of numbers or timestamps; its attribute is not numbered yet."""
     if isinstance(leaf, Comparison) and leaf.operator in SIDES:
         place, kind = leaf.operand.place, leaf.operand.kind
         return (-1, int(kind), *SIDES[leaf.operator], place, place) if kind in ORDERED and place >= 0 else None
@@ -289,8 +292,8 @@ def _between_maker(attribute: int, leaf: Between) -> Maker:
 
 
 def _conjunctions(tree: Tree, negated: bool) -> list[list[Literal]] | None:
-    """The disjunctive form over predicates, unsimplified; None if it is large, or if an `or` joins tests of one attribute (which
-    normal_form.py makes one test of)."""
+    """Returns the disjunctive form over predicates, not simplified. Returns None if it is large, or if an `or` joins tests of one
+    attribute, which normal_form.py combines into one test."""
     if isinstance(tree, Not):
         return _conjunctions(tree.child, not negated)
     if isinstance(tree, Holds) and (negated or not (is_flag(tree) or tree.function == "ip_in")):
@@ -315,7 +318,7 @@ def _conjunctions(tree: Tree, negated: bool) -> list[list[Literal]] | None:
 
 
 def _disjunctions(tree: Tree, negated: bool) -> list[list[tuple[str, Literal]]] | None:
-    """The disjunctions of a conjunction of them, each member with its attribute; None if it is anything else."""
+    """Returns the disjunctions if the tree is a conjunction of disjunctions, each member with its attribute; None for any other tree."""
     if isinstance(tree, Not):
         return _disjunctions(tree.child, not negated)
     if isinstance(tree, Constant | Holds):

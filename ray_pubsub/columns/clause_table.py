@@ -1,9 +1,8 @@
-"""Clauses as records, before they are given to an engine: a clause is a list of tests, a test is one record or a run of records.
+"""Clauses as records, the form in which engines receive them. A clause is a list of tests; a test is one record or a run of records.
 
-Most tests are one interval of numbers or timestamps, or one string: one record of numbers. A set (`in`, `not in`, `!=`, a union of
-intervals) is a run of such records, one per piece. Tests that are neither (absence allowed, ranges of strings, patterns) are the
-number of a set (opaque/opaque_sets.py). The table only grows: it is the live tail of an index, and the form in which clauses are handed to
-a segment.
+Most tests are one interval of numbers or timestamps, or one string: a single record of numbers. A set (`in`, `not in`, `!=`, a union of
+intervals) is a run of such records, one per piece. Any other test (absence allowed, ranges of strings, patterns) is the number of a set
+in opaque/opaque_sets.py. The table only grows: it is the live tail of an index, and the form in which clauses are passed to a segment.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ __all__ = ["ClauseTable", "TestColumns", "records_of_test"]
 def records_of_test(
     attribute: int, allowed: ValueSet, vocabulary: Vocabulary, table: ClauseTable, *, runs: bool = True
 ) -> list[TestRecord]:
-    """The records of a test. A ValueSet that records cannot express is put into the table's list of those, once; without `runs`, so is
-    every one that needs more than one record."""
+    """Returns the records of a test. A ValueSet that records cannot express is added once to the table's opaque sets; without `runs`, so
+    is every set that needs more than one record."""
     if not allowed.absent and not allowed.patterns:
         parts = [(kind, allowed.cuts(kind)) for kind in Kind if allowed.cuts(kind)]
         excluded = _excluded_points(parts) if runs else ()
@@ -53,26 +52,27 @@ def records_of_test(
 
 
 def _excluded_points(parts: list[tuple[Kind, Cuts]]) -> list[Any]:
-    """If the set is everything of one kind but a few points: those points."""
+    """Returns the excluded points if the set is all of one kind except a few points."""
     if len(parts) != 1:
         return []
     kind, cuts = parts[0]
     if len(cuts) < 4 or cuts[0] != BELOW_ALL or cuts[-1] != ABOVE_ALL:
         return []
     gaps = list(zip(cuts[1:-1:2], cuts[2:-1:2], strict=True))
-    # Just after a timestamp is written as just before the next one.
+    # "Just after" a timestamp is stored as "just before" the next one.
     step = 1 if kind == Kind.TIMESTAMP else 0
     points = all(leave == (0, enter[1] + step if step else enter[1], 1 - step) for enter, leave in gaps)
     return [enter[1] for enter, _ in gaps] if points else []
 
 
 def _is_point(enter: Cut, leave: Cut) -> bool:
-    """Strings have numbers, not an order of numbers: only equality is a comparison of numbers."""
+    """Returns whether the piece is one point. Strings are numbered without regard to their order, so equality is the only comparison
+    their numbers allow."""
     return len(enter) == 3 and len(leave) == 3 and enter[1] == leave[1]
 
 
 class TestColumns:
-    """Test records field by field: what bulk input has. A field that is the same throughout takes no memory."""
+    """Test records stored field by field, as bulk input provides them. A field with the same value in every record takes no memory."""
 
     def __init__(self, fields: dict[str, NDArray[Any]]) -> None:
         self._fields = fields
@@ -104,12 +104,13 @@ class ClauseTable:
     tests: Any
     """Records of TEST, or TestColumns."""
     opaque: OpaqueSets
-    """The sets that records cannot express."""
+    """Sets that records cannot express."""
     _addresses: tuple[int, int, int] | None = None
 
     @property
     def addresses(self) -> tuple[int, int, int]:
-        """Of offsets, tests and owners, in a table that only `make_room` changes: what a kernel takes instead of arrays."""
+        """Returns the addresses of offsets, tests and owners, which a kernel takes instead of arrays. They stay valid until `make_room`
+        reallocates."""
         if self._addresses is None:
             self._addresses = (self.offsets.ctypes.data, self.tests.ctypes.data, self.owners.ctypes.data)
         return self._addresses
@@ -123,13 +124,13 @@ class ClauseTable:
         return cls(0, np.empty(64, np.int64), np.zeros(65, np.int64), np.empty(256, TEST), OpaqueSets.empty())
 
     def uses(self) -> NDArray[np.int64]:
-        """How many tests each attribute has; a run counts once."""
+        """Returns the number of tests on each attribute; a run counts once."""
         form = self.tests["form"][: self.test_count]
         found: NDArray[np.int64] = attribute_uses(self.tests["attribute"][: self.test_count], form, Form.CONTINUED)
         return found
 
     def of_alternatives(self) -> NDArray[np.bool_] | None:
-        """Which clauses are alternatives; None if none is."""
+        """Returns which clauses are alternatives, or None if there are none."""
         form = self.tests["form"][: self.test_count]
         if not (form & Form.ALTERNATIVE).any():
             return None
@@ -139,13 +140,13 @@ class ClauseTable:
         return found
 
     def take(self, clauses: NDArray[np.int64]) -> ClauseTable:
-        """A table of these clauses, in this order; it shares the sets."""
+        """Returns a table of these clauses, in this order. It shares the opaque sets."""
         places, offsets = gather_runs(self.offsets, clauses)
         tests = self.tests[places] if isinstance(self.tests, TestColumns) else take_records(self.tests, places)
         return ClauseTable(len(clauses), self.owners[clauses], offsets, tests, self.opaque)
 
     def append(self, owner: int, records: Sequence[TestRecord]) -> None:
-        """One more clause. Fields are packed in one call: assigning them one by one took five times as long."""
+        """Appends a clause. All fields are packed in one call: assigning them one by one took five times as long."""
         place = self.make_room(owner, len(records)) * TEST.itemsize
         for record in records:
             RECORD.pack_into(self.tests, place, *record)
@@ -153,7 +154,7 @@ class ClauseTable:
         self.count += 1
 
     def extend(self, other: ClauseTable) -> None:
-        """All clauses of another table of the same vocabulary."""
+        """Appends all clauses of another table of the same vocabulary."""
         tests = other.tests[: other.test_count]
         opaque = np.flatnonzero(tests["form"] & Form.OPAQUE)
         if len(opaque):
@@ -168,7 +169,7 @@ class ClauseTable:
         self.count = end
 
     def make_room(self, owner: int, tests: int) -> int:
-        """Room for one more; where its tests start. It is there once `count` is raised."""
+        """Makes room for one more clause and returns where its tests start. The clause becomes visible when `count` is raised."""
         start: int = self.offsets.item(self.count)
         if self.count == len(self.owners) or start + tests > len(self.tests):
             self.make_room_for_many(1, tests)

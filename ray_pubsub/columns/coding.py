@@ -1,10 +1,11 @@
-"""The code space of a block: for every attribute its clauses test, what code a value gets, and what codes a test admits.
+"""The code space of a block: for every attribute that its clauses test, the code of each value and the codes that each test admits.
 
-Per attribute (a column of the block) code 0 is absence, then each kind has a run of codes (a track; kernels/columns/coding.py). All kinds
-lie in one line, so every test, whatever it says, is a union of code intervals; mostly one. A pattern is a column of its own, on which an
-event has code 0 (not a string), 1 (no match) or 2 (match): patterns are asked once per distinct string, not once per clause. Beside a
-negated pattern a clause has a test that the attribute is a string, so there 0 and 1 are as good, and an event needs no code for what does
-not match it.
+An attribute is a column of the block. Code 0 means absence; then each kind of value has a contiguous range of codes, its track
+(kernels/columns/coding.py). Because all kinds share one axis, every test is a union of code intervals, and mostly a single interval.
+
+A pattern is a column of its own, on which an event has code 0 (not a string), 1 (no match) or 2 (match): a pattern is evaluated once per
+distinct string, not once per clause. A clause with a negated pattern also tests that the attribute is a string. Codes 0 and 1 are
+therefore equivalent there, and an event needs no code for the patterns that do not match it.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ __all__ = ["CodeSpace", "CodedTests", "code_clauses", "track_layout"]
 
 KINDS = len(Kind)
 RANKED = np.iinfo(np.int64).min
-"""In `least`: the track's operands are in memory."""
+"""The value of `least` for a track whose operands are listed in memory."""
 UNKNOWN, NO_MATCH, MATCH = 0, 1, 2
 LARGEST_CODE = 2**30
 
 
 @dataclass(slots=True, eq=False)
 class CodeSpace:
-    """Columns 0 … len(attributes) - 1 are attributes, the rest patterns. Track number column * 4 + kind."""
+    """Columns 0 … len(attributes) - 1 are attributes, the others are patterns. The track of a column and kind has the number column * 4 +
+    kind."""
 
     attributes: NDArray[np.int32]
     patterns: PatternList
@@ -48,22 +50,22 @@ class CodeSpace:
     operand_whole: NDArray[np.int64]
     operand_rest: NDArray[np.float64]
     strings: dict[int, list[str]]
-    """Column → its string operands, sorted."""
+    """The sorted string operands of each column."""
     string_ranks: dict[int, dict[str, int]]
     top: NDArray[np.int32]
-    """Column → its largest code."""
+    """The largest code of each column."""
     plans: dict[Any, Any] = field(default_factory=dict)
-    """A place for event_codes.py to remember how a layout of events is coded."""
+    """Cache of event_codes.py: how the events of a layout are coded."""
     single_plans: dict[Any, Any] = field(default_factory=dict)
-    """The same for single events."""
+    """Cache of event_codes.py for single events."""
     pattern_sets: dict[int, Any] = field(default_factory=dict)
-    """Another, for how patterns are asked."""
+    """Cache of event_codes.py: how patterns are evaluated."""
     string_tables: dict[int, Any] = field(default_factory=dict)
-    """And another, for how strings are coded."""
+    """Cache of event_codes.py: how strings are coded."""
     refusals: set[int] = field(default_factory=set)
-    """Pattern columns in which a test asks for NO_MATCH alone, not for UNKNOWN or NO_MATCH."""
+    """Pattern columns in which some test admits NO_MATCH alone, rather than both UNKNOWN and NO_MATCH."""
     row: NDArray[np.int64] = field(init=False)
-    """What kernels read: the addresses of Tracks' arrays, which are never replaced (kernels/columns/code_space.py)."""
+    """The addresses of Tracks' arrays, as kernels read them; the arrays are never replaced (kernels/columns/code_space.py)."""
 
     def __post_init__(self) -> None:
         addresses = []
@@ -78,7 +80,7 @@ class CodeSpace:
         return len(self.attributes) + len(self.patterns)
 
     def columns_of(self, attributes: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The columns of attribute numbers, -1 where no clause tests the attribute."""
+        """Returns the columns of attribute numbers, -1 where no clause tests the attribute."""
         if not len(self.attributes):
             return np.full(len(attributes), -1, dtype=np.int32)
         place = np.minimum(np.searchsorted(self.attributes, attributes), len(self.attributes) - 1)
@@ -92,9 +94,9 @@ class CodeSpace:
 
 @dataclass(slots=True, eq=False)
 class CodedTests:
-    """The tests of a table's clauses in a code space. Test i admits the hull low[i] … high[i]; if it is more than one interval,
-    those are `piece_low/high[piece_offsets[k]:piece_offsets[k + 1]]`, ascending, with k = pieces[i], else pieces[i] is -1. Without any such
-    test `pieces` is None."""
+    """The tests of a table's clauses in a code space. Test i admits codes within low[i] … high[i]. If it consists of several intervals,
+    they are `piece_low/high[piece_offsets[k]:piece_offsets[k + 1]]`, ascending, with k = pieces[i]; otherwise pieces[i] is -1. `pieces`
+    is None if no test has several intervals."""
 
     space: CodeSpace
     offsets: NDArray[np.int64]
@@ -108,15 +110,15 @@ class CodedTests:
 
 
 def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, sparseness: float) -> CodedTests:
-    """Codes for all tests of the table. A track whose operands are integers, of which at least one in `sparseness` between the
-    least and the largest is used, needs no dictionary: rank is a subtraction instead of a search in cold memory.
+    """Codes all tests of the table. A track of integers that uses at least one in `sparseness` of the integers between its least and
+    largest operand needs no dictionary: the rank is a subtraction instead of a search in cold memory.
 
-    The clauses are all of one sort: of alternatives, or not."""
+    The clauses must either all be of alternatives, or none."""
     records = table.tests[: table.test_count]
     offsets = table.offsets[: table.count + 1]
     used = table.uses() > 0
     attributes = np.flatnonzero(used).astype(np.int32)
-    # Mostly every attribute is used, and its number is its column.
+    # Usually every attribute is used, so its number is its column.
     attribute = np.ascontiguousarray(records["attribute"])
     column = attribute if used.all() else (np.cumsum(used, dtype=np.int32) - 1)[attribute]
     form = records["form"]
@@ -124,7 +126,7 @@ def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, sparseness: floa
     opaque_records = np.flatnonzero(is_opaque)
     operands = _Operands(vocabulary)
     tests = operands.add(column, records, ~is_opaque)
-    # A set is coded once, however many clauses share it; its pieces are records like any others.
+    # A set is coded once, however many clauses share it; its pieces are ordinary records.
     which, first = distinct_pairs(column[opaque_records], np.ascontiguousarray(records["low_whole"][opaque_records]))
     sets = _Sets(table.opaque.take(records["low_whole"][opaque_records[first]]), column[opaque_records[first]])
     pieces = operands.add(sets.piece_column, sets.bounds, ~sets.absent)
@@ -132,7 +134,7 @@ def code_clauses(table: ClauseTable, vocabulary: Vocabulary, *, sparseness: floa
     coded = CodedTests(space, offsets, column, *tests.codes(space), None, np.zeros(1, np.int64), NOTHING, NOTHING)
     if (form & (Form.CONTINUED | Form.EXCLUDED)).any():
         coded = _joined_runs(coded, np.ascontiguousarray(form), tests.track)
-        # Where the tests begin that the opaque records are.
+        # The numbers of the tests that the opaque records belong to.
         opaque_tests = (np.cumsum(form & Form.CONTINUED == 0) - 1)[opaque_records]
     else:
         opaque_tests = opaque_records
@@ -148,7 +150,7 @@ NOTHING = np.empty(0, np.int32)
 
 
 def _joined_runs(coded: CodedTests, form: NDArray[np.uint8], track: NDArray[np.int32]) -> CodedTests:
-    """Tests in the place of records: the pieces of a run in order, those that touch as one."""
+    """Converts records to tests: sorts the pieces of each run and joins those that touch."""
     tests = int(np.count_nonzero(form & Form.CONTINUED == 0))
     excluded = int(np.count_nonzero(form & (Form.EXCLUDED | Form.CONTINUED) == Form.EXCLUDED))
     room = len(form) + excluded
@@ -165,7 +167,7 @@ def _joined_runs(coded: CodedTests, form: NDArray[np.uint8], track: NDArray[np.i
 
 
 def track_layout(count: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the codes of every track begin, and every column's largest code, for this many operands per track."""
+    """Returns where the codes of each track begin, and each column's largest code, given the number of operands of each track."""
     sizes = (2 * count + 1).reshape(-1, KINDS)
     ends = 1 + np.cumsum(sizes, axis=1)
     return (ends - sizes).reshape(-1), ends[:, -1] - 1
@@ -175,10 +177,10 @@ BOUNDS = (("low_side", "low_whole", "low_rest"), ("high_side", "high_whole", "hi
 
 
 class _Bounds:
-    """Records of intervals, and of their bounds those that are strings."""
+    """Records of intervals, with those of their bounds that are strings."""
 
     def __init__(self, column: NDArray[np.int32], tests: Any, chosen: NDArray[np.bool_]) -> None:
-        """`chosen`: the others are no intervals."""
+        """`chosen` marks the records that are intervals."""
         self.tests = tests
         self.track = column * np.int32(KINDS) + tests["kind"]
         self._column = column
@@ -187,20 +189,20 @@ class _Bounds:
         self.strings = [np.flatnonzero(is_string & (tests[side] != Side.NONE)) for side, _, _ in BOUNDS]
         self._is_string = is_string
         self.pairs: list[NDArray[np.int64]] = []
-        """Per bound, for each of `strings` its place among the distinct pairs of column and string."""
+        """For each bound, and each of `strings`, its position among the distinct pairs of column and string."""
 
     def string_operands(self) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int64]]]:
-        """Columns and numbers of the strings, per bound."""
+        """Returns the columns and numbers of the strings, for each bound."""
         columns = [self._column[places] for places in self.strings]
         return columns, [self.tests[whole][places] for places, (_, whole, _) in zip(self.strings, BOUNDS, strict=True)]
 
     def codes(self, space: CodeSpace) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The first and the last code that each record admits; for what is no interval, something."""
+        """Returns the first and the last code that each record admits; for records that are not intervals the result is arbitrary."""
         bounds = []
         for upper, (side, whole, rest) in enumerate(BOUNDS):
             codes = np.empty(len(self.track), dtype=np.int32)
             places, sides = self.strings[upper], self.tests[side]
-            if len(places):  # their operands are not among the numbers
+            if len(places):  # string operands are not among the numbers
                 sides = sides.copy()
                 sides[places] = Side.NONE
             bound_codes(self.track, Bounds(sides, self.tests[whole], self.tests[rest]), space.row, upper == 1, codes)
@@ -211,12 +213,12 @@ class _Bounds:
         return bounds[0], bounds[1]
 
     def rank_strings(self, ranks: NDArray[np.int32], pairs: list[NDArray[np.int64]]) -> None:
-        """`ranks`: of each distinct pair, in its column."""
+        """Sets the ranks of the string bounds; `ranks` has the rank of each distinct pair within its column."""
         self._ranks, self.pairs = ranks, pairs
 
 
 class _Operands:
-    """Gathers the operands of every track, then lays the tracks out."""
+    """Collects the operands of every track, then lays the tracks out."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._texts = vocabulary.strings.texts
@@ -259,7 +261,7 @@ class _Operands:
         )
 
     def _ordered_strings(self) -> dict[int, list[str]]:
-        """Column → its strings, sorted. Texts are compared once per string, not once per column that has it."""
+        """Returns the sorted strings of each column. Texts are compared once per string, not once per column that has the string."""
         each = [part.string_operands() for part in self._parts]
         columns = np.concatenate([column for found, _ in each for column in found])
         numbers = np.concatenate([number for _, found in each for number in found])
@@ -287,7 +289,7 @@ class _Operands:
         return {here: in_order[start:end] for here, start, end in spans}
 
     def _make_direct(self, count: NDArray[np.int64], least: NDArray[np.int64], sparseness: float) -> None:
-        """Tracks of integers that lie close enough together are counted, not listed."""
+        """Marks the tracks whose integers lie close enough together that their ranks are computed and need no list."""
         tracks = len(count)
         lowest, highest = np.full(tracks, np.iinfo(np.int64).max), np.full(tracks, np.iinfo(np.int64).min)
         uses, fractional = np.zeros(tracks, dtype=np.int64), np.zeros(tracks, dtype=np.bool_)
@@ -304,7 +306,7 @@ class _Operands:
         self._has_ranked = len(chosen) < np.count_nonzero(uses)
 
     def _ranked(self, least: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """The operands of all other tracks: track, whole, rest."""
+        """Returns the operands of all other tracks: track, whole, rest."""
         tracks, wholes, rests = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
         for part in self._parts if self._has_ranked else ():
             listed = part.is_number & (least[part.track] == RANKED)
@@ -313,22 +315,22 @@ class _Operands:
                 tracks.append(part.track[chosen].astype(np.int64))
                 wholes.append(part.tests[whole][chosen])
                 rests.append(part.tests[rest][chosen])
-        return np.concatenate(tracks), np.concatenate(wholes), np.concatenate(rests) + 0.0  # -0.0 is 0.0
+        return np.concatenate(tracks), np.concatenate(wholes), np.concatenate(rests) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
 class _Sets:
-    """The sets that clauses test, each of one column."""
+    """The sets that clauses test, each on one column."""
 
     def __init__(self, sets: OpaqueSets, column: NDArray[np.int32]) -> None:
         self.sets, self.column = sets, column
         self.piece_column = np.repeat(column, np.diff(sets.piece_offsets))
         self.bounds = sets.pieces
         self.absent = self.bounds["kind"] == ABSENCE
-        if self.absent.any():  # which has no track
+        if self.absent.any():  # absence has no track
             self.bounds["kind"][self.absent] = Kind.NUMBER
 
     def coded(self, space: CodeSpace, low: NDArray[np.int32], high: NDArray[np.int32]) -> CodedTests:
-        """The sets as if each were a clause of one test, which is a run of pieces."""
+        """Returns the sets as if each were a clause with one test, which is a run of pieces."""
         low[self.absent] = high[self.absent] = 0
         form = np.full(len(low), Form.CONTINUED, np.uint8)
         form[self.sets.piece_offsets[:-1]] = Form.INTERVAL
@@ -342,8 +344,8 @@ def _with_sets(
     coded: CodedTests, tests: NDArray[np.int64], which: NDArray[np.int64], found: CodedTests, sets: _Sets,
     vocabulary: Vocabulary, alternatives: bool,
 ) -> CodedTests:  # fmt: skip
-    """Fills in the tests that are sets (test tests[i] is set which[i]), and adds a test on a pattern column for each pattern. Among
-    alternatives a pattern comes alone (columns/disjunctions.py): there that is the test."""
+    """Fills in the tests that are sets (test tests[i] is set which[i]), and adds a test on a pattern column for each pattern. A clause of
+    alternatives has patterns only on their own (columns/disjunctions.py), so there the pattern's test replaces the set's."""
     pieces = np.full(len(coded.column), -1, dtype=np.int32) if coded.pieces is None else coded.pieces
     coded.low[tests], coded.high[tests] = found.low[which], found.high[which]
     if found.pieces is not None:
@@ -363,7 +365,7 @@ def _with_sets(
 
 
 class _PatternTests:
-    """The tests on pattern columns of sets: those of set i are `offsets[i]:offsets[i + 1]`. Sets are many fewer than the tests that use
+    """The tests on pattern columns of sets; set i has the tests `offsets[i]:offsets[i + 1]`. There are far fewer sets than tests that use
     them."""
 
     def __init__(self, space: CodeSpace, sets: _Sets, vocabulary: Vocabulary) -> None:
@@ -378,7 +380,7 @@ class _PatternTests:
         space.top = np.concatenate([space.top, np.full(len(first), MATCH, dtype=np.int32)])
 
     def replace_tests(self, coded: CodedTests, tests: NDArray[np.int64], which: NDArray[np.int64]) -> None:
-        """Every test of a set with a pattern becomes the test on the pattern."""
+        """Replaces every test of a set that has a pattern by the test on the pattern."""
         rows, mine = self._of(which)
         codes = np.where(self._negated[mine], NO_MATCH, MATCH)
         coded.column[tests[rows]] = self._places[mine]
@@ -386,7 +388,7 @@ class _PatternTests:
         self._space.refusals.update(self._places[self._negated].tolist())
 
     def added_to(self, coded: CodedTests, tests: NDArray[np.int64], which: NDArray[np.int64]) -> CodedTests:
-        """With a test more for each pattern, in the clauses of the tests."""
+        """Returns the tests with one more for each pattern, in the clauses of the given tests."""
         if not len(self._places):
             return coded
         rows, mine = self._of(which)
@@ -396,7 +398,7 @@ class _PatternTests:
         return _with_tests(coded, owner, owner[tests[rows]], self._places[mine], low, high)
 
     def _of(self, which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Which tests have patterns, as often as they have, and those patterns' places in the lists."""
+        """Returns the tests that have patterns, repeated once per pattern, and those patterns' positions in the lists."""
         counts = np.diff(self._offsets)[which]
         ends = np.cumsum(counts)
         mine = np.arange(int(counts.sum())) + np.repeat(self._offsets[which] - ends + counts, counts)

@@ -1,4 +1,4 @@
-"""Code spaces and coded tests as plain data, and back. What follows from the rest (where tracks lie, ranks) is not kept."""
+"""Converts code spaces and coded tests to plain data and back. What can be derived (track positions, ranks) is not saved."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 REGEXP, LIKE, LIKE_WITH_ESCAPE = 0, 1, 2
 MOST_CODES = 64
-"""Per test, and several times what coding.py ever gives."""
+"""The largest plausible number of codes per test, several times what coding.py ever assigns."""
 Pieces = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 
 
@@ -62,7 +62,8 @@ def space_state(space: CodeSpace) -> State:
 
 
 def restored_space(state: SavedState, vocabulary: Vocabulary) -> CodeSpace:
-    """The space; the vocabulary learns its strings: who reads clauses back may look them up, but not add any."""
+    """Returns the saved code space. Its strings are added to the vocabulary here, because readers of decoded clauses may look strings up
+    but not add them."""
     attributes = state.array("attributes", np.int32, None)
     check_within(attributes, 0, len(vocabulary.attributes) - 1, "attributes")
     check((np.diff(attributes) > 0).all(), "attributes do not ascend")
@@ -142,7 +143,7 @@ def restored_coded(state: SavedState, vocabulary: Vocabulary, clauses: int) -> C
     pieces = state.array("pieces", np.int32, len(column)) if state.has("pieces") else None
     parts = restored_pieces(state)
     check_codes(space, column, low, high, pieces, parts)
-    # What is built from these tests may have a place for every code.
+    # Structures built from these tests may allocate a place for every code, so the number of codes is limited.
     check(
         int(space.top.sum()) <= MOST_CODES * (len(column) + len(parts[1]) + len(space.top)), "more codes than operands"
     )
@@ -169,7 +170,7 @@ def check_codes(
     pieces: NDArray[np.int32] | None,
     parts: Pieces,
 ) -> None:
-    """Tests are of columns there are, their codes and those of their pieces are the columns' codes."""
+    """Checks that all tests are on existing columns, and that their codes and those of their pieces exist in these columns."""
     check_within(column, 0, space.columns - 1, "columns")
     check_within(low, 0, LARGEST_CODE, "codes")
     check((low <= high).all() and (high <= space.top[column]).all(), "codes out of range")

@@ -1,4 +1,4 @@
-"""From codes back to records: what merging blocks needs. The inverse of coding.py."""
+"""Decodes codes to records, the inverse of coding.py. Merging blocks needs it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["chosen_tests", "decode_clauses", "join_tables", "move_table"]
 
 
 def chosen_tests(coded: CodedTests, clauses: NDArray[np.int64]) -> CodedTests:
-    """The tests of these clauses, in this order."""
+    """Returns the tests of these clauses, in this order."""
     lengths = np.diff(coded.offsets)[clauses]
     ends = np.cumsum(lengths)
     tests = np.arange(int(lengths.sum())) + np.repeat(coded.offsets[clauses] - (ends - lengths), lengths)
@@ -39,7 +39,7 @@ def chosen_tests(coded: CodedTests, clauses: NDArray[np.int64]) -> CodedTests:
 
 
 def decode_clauses(coded: CodedTests, owners: NDArray[np.int64], vocabulary: Vocabulary) -> ClauseTable:
-    """The table that codes to these tests."""
+    """Returns the table whose coding gives these tests."""
     space = coded.space
     form, column, low, high, starts = _records(coded)
     tests = np.zeros(len(column), dtype=TEST)
@@ -68,8 +68,8 @@ def decode_clauses(coded: CodedTests, owners: NDArray[np.int64], vocabulary: Voc
 
 
 def _records(coded: CodedTests) -> tuple[Any, ...]:
-    """How the records are to be written (how their test is, and their form), their columns and codes, and where those of each test
-    start; a test without pieces is one record, and if all are, there is nothing to work out."""
+    """Returns for each record its test's form and its own, its column and codes, and where each test's records start. A test without
+    pieces is one record; if no test has pieces, nothing needs to be computed."""
     if coded.pieces is None or not (coded.pieces >= 0).any():
         return None, coded.column, coded.low, coded.high, None
     space, count = coded.space, len(coded.column)
@@ -88,11 +88,11 @@ def _string_points(
     coded: CodedTests, column: NDArray[Any], low: NDArray[Any], high: NDArray[Any], tests: NDArray[Any], kind: NDArray[np.int8],
     vocabulary: Vocabulary,
 ) -> NDArray[np.bool_]:  # fmt: skip
-    """Fills in the records that are equalities of strings, looking up each operand of a column once; which they are."""
+    """Fills in the records that are equalities of strings, and returns which ones. Each operand of a column is looked up once."""
     space = coded.space
     points: NDArray[np.bool_] = (kind == Kind.STRING) & (low == high)
     chosen = np.flatnonzero(points)
-    # Twice the rank, if it is a point:
+    # Twice the rank, if the bound is a point.
     rank = low[chosen] - space.base[column[chosen] * KINDS + Kind.STRING] - 1
     chosen, rank = chosen[rank & 1 == 0], rank[rank & 1 == 0]
     points[:] = False
@@ -109,7 +109,7 @@ def _string_points(
 
 
 def join_tables(tables: list[ClauseTable], kept: list[NDArray[np.bool_]]) -> ClauseTable:
-    """One table of the clauses of several that are to be kept."""
+    """Joins the clauses to be kept of several tables into one table."""
     owners, lengths = [], []
     joined = ClauseTable.empty()
     for table, keep in zip(tables, kept, strict=True):
@@ -136,15 +136,15 @@ def join_tables(tables: list[ClauseTable], kept: list[NDArray[np.bool_]]) -> Cla
 
 
 def move_table(table: ClauseTable, owner: NDArray[np.int64], old: Vocabulary, new: Vocabulary) -> ClauseTable:
-    """The table with other owners (owner[o] for o) and in another vocabulary, which learns only what the table uses. The records are
-    changed, not copied: the table is of no use any more."""
+    """Moves a table to another vocabulary and other owners (owner[o] replaces o). The new vocabulary only gets the names that the table
+    uses. The records are changed in place: do not use the given table afterwards."""
     tests = table.tests[: table.test_count]
     numbers = np.zeros(len(old.attributes), dtype=np.int32)
     for number in np.flatnonzero(np.bincount(tests["attribute"])).tolist():
         numbers[number] = new.attributes.number(old.attributes.texts[number], old.attributes.terms.get(number))
     tests["attribute"] = numbers[tests["attribute"]]
     texts = np.flatnonzero((tests["form"] & Form.OPAQUE == 0) & (tests["kind"] == Kind.STRING))
-    uses = tests["low_whole"][texts]  # a string test is an equality: both bounds are the same number
+    uses = tests["low_whole"][texts]  # a test of strings is an equality: both bounds are the same number
     opaque = table.opaque
     if len(opaque):
         chosen = np.flatnonzero(tests["form"] & Form.OPAQUE)
@@ -166,7 +166,7 @@ def move_table(table: ClauseTable, owner: NDArray[np.int64], old: Vocabulary, ne
 
 
 def _pattern_sets(space: CodeSpace) -> OpaqueSets:
-    """Two sets for each pattern column: the strings that match, and those that do not."""
+    """Returns two sets for each pattern column: the strings that match, and those that do not."""
     count = 2 * len(space.patterns)
     if not count:
         return OpaqueSets.empty()
@@ -180,7 +180,7 @@ def _pattern_sets(space: CodeSpace) -> OpaqueSets:
 def _pattern_tests(
     space: CodeSpace, column: NDArray[Any], high: NDArray[Any], tests: NDArray[Any]
 ) -> NDArray[np.bool_]:
-    """Fills in the records that are tests of patterns; which they are."""
+    """Fills in the records that are tests of patterns, and returns which ones."""
     found: NDArray[np.bool_] = column >= len(space.attributes)
     if len(space.patterns):
         pattern = column[found] - len(space.attributes)

@@ -1,8 +1,9 @@
-"""From a normal form's disjunctions to disjunctions of single tests: what a conjunctive index stores (OpIndex section 6.1).
+"""Converts a normal form's disjunctions to disjunctions of single tests, which a conjunctive index stores (OpIndex section 6.1).
 
-A member of a disjunction need not be one test: a set of strings with patterns is a conjunction (`s > 'a' and s like '%x'`), and what
-normal_form.py would not multiply out nests. The first kind is distributed, (A and B) or C = (A or C) and (B or C), within a bound. Beyond
-it, and for what nests, a weaker disjunction is kept: it holds whenever the true one does, and the expression itself decides.
+A member of a disjunction may be more than one test: a set of strings with patterns is a conjunction (`s > 'a' and s like '%x'`), and a
+member that normal_form.py would not multiply out is nested. The first kind is distributed, (A and B) or C = (A or C) and (B or C), up to
+a size limit. Beyond it, and for nested members, a weaker disjunction is stored: it holds whenever the true one does, and the expression
+itself decides.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ MOST_DISTRIBUTED = 16
 
 
 def single_tests(disjunctions: Sequence[AnyOf]) -> tuple[list[list[Test]], bool]:
-    """Disjunctions of tests that are each a set or one pattern, and whether they are exact: together as strong as the given ones."""
+    """Returns disjunctions of tests that are each a set or one pattern, and whether they are exact, that is equivalent to the given
+    ones."""
     found: dict[tuple[Test, ...], None] = {}
     exact = True
     for disjunction in disjunctions:
@@ -35,7 +37,7 @@ def single_tests(disjunctions: Sequence[AnyOf]) -> tuple[list[list[Test]], bool]
 
 
 def _conjuncts(test: Test) -> list[Test]:
-    """Tests that together say the same, each a set without patterns or one pattern of any string."""
+    """Splits a test into tests whose conjunction is equivalent, each a set without patterns or one pattern on any string."""
     allowed = test.allowed
     if not allowed.patterns:
         return [test]
@@ -49,7 +51,8 @@ def _conjuncts(test: Test) -> list[Test]:
 
 
 def _weaker(node: Test | AllOf | AnyOf) -> list[Test]:
-    """Tests of which one holds whenever the node does: of a conjunction, those of the member that needs the fewest."""
+    """Returns tests of which at least one holds whenever the node does. For a conjunction, they come from the member that needs the
+    fewest."""
     if isinstance(node, Test):
         return _conjuncts(node)[-1:]
     parts = [_weaker(member) for member in node.members]

@@ -1,4 +1,5 @@
-"""Events in the code space of a block: for every event its columns and codes; a column it has not is absent (code 0)."""
+"""Codes events in the code space of a block: for every event its columns and codes. A column that an event does not have is absent (code
+0)."""
 
 from __future__ import annotations
 
@@ -25,13 +26,13 @@ __all__ = ["EventCodes", "LanePlan", "encode_events", "plan_for", "string_code"]
 
 MOST_PLANS = 1024
 CellColumns = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
-"""Cells by themselves: rows, columns, codes."""
+"""Cells as three parallel arrays: rows, columns, codes."""
 NO_CELLS = np.empty(0, np.int32)
 
 
 @dataclass(slots=True, eq=False)
 class EventCodes:
-    """Event i has the codes `code[offsets[i]:offsets[i + 1]]` in the columns beside them."""
+    """Event i has the codes `code[offsets[i]:offsets[i + 1]]` in the columns at the same positions."""
 
     offsets: NDArray[np.int64]
     column: NDArray[np.int32]
@@ -39,20 +40,20 @@ class EventCodes:
 
 
 class LanePlan(NamedTuple):
-    """What coding needs to know of a batch's lanes; events come in few layouts, so it is worked out once per layout and block."""
+    """What coding needs to know about a batch's lanes. Events come in few layouts, so it is computed once per layout and block."""
 
     column: NDArray[np.int32]
-    """Per lane, -1 if no clause tests the attribute."""
+    """Of each lane; -1 if no clause tests the attribute."""
     track: NDArray[np.int32]
-    """Per lane, -1 if it has none or is of strings."""
+    """Of each lane; -1 if it has none or contains strings."""
     strings: list[int]
-    """The lanes of strings that some clause tests."""
+    """Lanes of strings that some clause tests."""
     patterns: list[int]
-    """Those of them whose attribute has patterns."""
+    """Those of `strings` whose attribute has patterns."""
 
 
 def encode_events(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -> EventCodes:
-    """The codes of a batch; what no clause of the block tests is left out."""
+    """Returns the codes of a batch, without values that no clause of the block tests."""
     if isinstance(batch, SingleEvent):
         return _encode_single(batch, space, vocabulary)
     plan = plan_for(batch, space, vocabulary)
@@ -76,7 +77,7 @@ def encode_events(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -
 
 
 def plan_for(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -> LanePlan:
-    """The plan of the batch's layout. The batch remembers it too: a layout of 20,000 attributes takes a millisecond to hash."""
+    """Returns the plan of the batch's layout. The batch caches it too: hashing a layout of 20,000 attributes takes a millisecond."""
     plan: LanePlan | None = batch.plans.get(space)
     if plan is None:
         layout = batch.layout()
@@ -103,19 +104,20 @@ def _plan(layout: Layout, space: CodeSpace, vocabulary: Vocabulary) -> LanePlan:
 
 
 class _SinglePlan(NamedTuple):
-    """What coding needs to know of single events of one layout."""
+    """What coding needs to know about single events of one layout."""
 
     places: NDArray[np.int64]
-    """The values that some clause tests."""
+    """The positions of the values that some clause tests."""
     offsets: NDArray[np.int64]
     column: NDArray[np.int32]
-    """Of those values."""
+    """The columns of those values."""
     strings: list[tuple[int, int, dict[str, int], list[str], int]]
-    """Of those that are strings: where the code goes, where the value is, ranks and operands, the code before the first operand."""
+    """For each of them that is a string: the position of its code, the position of the value, ranks and operands, and the code before the
+    first operand."""
     patterns: list[tuple[int, PatternColumns]]
-    """Values that patterns are asked about."""
+    """Positions of values with patterns, and those patterns."""
     numbers: bool
-    """Whether there are others than strings."""
+    """Whether some values are not strings."""
     track: NDArray[np.int32]
     cell_offsets: NDArray[np.int64]
 
@@ -141,7 +143,7 @@ def _single_plan(event: SingleEvent, space: CodeSpace, vocabulary: Vocabulary) -
 
 
 def _encode_single(event: SingleEvent, space: CodeSpace, vocabulary: Vocabulary) -> EventCodes:
-    """One event: a string is one look-up in a dictionary, and where all are strings no array is made but that of the codes."""
+    """Codes one event. A string takes one look-up in a dictionary; if all values are strings, the codes are the only array created."""
     layout = event.layout()
     plan: _SinglePlan | None = space.single_plans.get(layout)
     if plan is None:
@@ -179,7 +181,7 @@ def _string_code(text: str, ranks: dict[str, int], operands: list[str], base: in
 
 
 def _cells_of_patterns(batch: EventBatch, space: CodeSpace, plan: LanePlan, cells: Cells, number: int) -> CellColumns:
-    """What patterns say of the strings of a lane. Most say nothing: see PatternColumns."""
+    """Evaluates the patterns on the strings of a lane. Most patterns give no cell: see PatternColumns."""
     lane = batch.lanes[number]
     assert lane.strings is not None
     which, distinct = distinct_of(lane.strings)
@@ -192,7 +194,7 @@ def _cells_of_patterns(batch: EventBatch, space: CodeSpace, plan: LanePlan, cell
 
 
 def _cells_of_flags(flags: Flags, space: CodeSpace) -> CellColumns:
-    """The flags of events that some clause of the block asks for."""
+    """Returns the flags of events that some clause of the block tests."""
     chosen, column, true = _flag_codes(flags, space)
     return flags.rows[chosen].astype(np.int32, copy=False), column, true
 
@@ -207,7 +209,7 @@ def _joined(parts: list[CellColumns]) -> CellColumns:
 
 
 def _flag_codes(flags: Flags, space: CodeSpace) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Which of the flags some clause of the block asks for, their columns and codes."""
+    """Returns which flags some clause of the block tests, with their columns and codes."""
     column = space.columns_of(flags.numbers)
     chosen = np.flatnonzero(column >= 0)
     column = column[chosen]
@@ -216,13 +218,13 @@ def _flag_codes(flags: Flags, space: CodeSpace) -> tuple[NDArray[np.int64], NDAr
 
 
 def string_code(space: CodeSpace, column: int, text: str) -> int:
-    """Code of one string."""
+    """Returns the code of one string."""
     base = int(space.base[column * KINDS + Kind.STRING])
     return _string_code(text, space.string_ranks.get(column, {}), space.strings.get(column, []), base)
 
 
 def _string_codes(space: CodeSpace, column: int, strings: TextColumn) -> NDArray[np.int32]:
-    """Code of each string."""
+    """Returns the code of each string."""
     base = int(space.base[column * KINDS + Kind.STRING])
     table: StringTable | None = space.string_tables.get(column)
     if table is None:
@@ -231,7 +233,7 @@ def _string_codes(space: CodeSpace, column: int, strings: TextColumn) -> NDArray
 
 
 def _pattern_sets(space: CodeSpace) -> dict[int, PatternColumns]:
-    """Column of an attribute → its patterns."""
+    """Returns the patterns of each attribute's column."""
     by_attribute: dict[int, list[int]] = {}
     for number, attribute in enumerate(space.patterns.attributes.tolist()):
         by_attribute.setdefault(attribute, []).append(number)
@@ -240,9 +242,9 @@ def _pattern_sets(space: CodeSpace) -> dict[int, PatternColumns]:
 
 
 class PatternColumns:
-    """The pattern columns of one attribute. A string has MATCH in the columns of the patterns that match it. That a pattern does not match
-    is as if there were no string, except in the few columns where NO_MATCH is asked for (CodeSpace.refusals): so a string has cells
-    for what matches it, not for thousands of patterns that do not."""
+    """The pattern columns of one attribute. A string has MATCH in the columns of the patterns that match it. A pattern that does not
+    match is treated as if there were no string, except in the few columns where NO_MATCH is tested (CodeSpace.refusals). So a string has
+    cells for the patterns that match it, not for the thousands that do not."""
 
     def __init__(self, space: CodeSpace, numbers: list[int]) -> None:
         self._columns = np.array(numbers, dtype=np.int32) + np.int32(len(space.attributes))
@@ -250,7 +252,7 @@ class PatternColumns:
         self._refusals = np.flatnonzero(np.isin(self._columns, list(space.refusals)))
 
     def single(self, text: str) -> tuple[list[int], list[int]]:
-        """The columns and codes of one string."""
+        """Returns the columns and codes of one string."""
         numbers = self._set.matches_of(text)
         columns = self._columns
         found = [int(columns[number]) for number in numbers]
@@ -262,7 +264,7 @@ class PatternColumns:
         return found, codes
 
     def codes(self, strings: TextColumn) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-        """String i has the cells offsets[i]:offsets[i + 1]: columns and codes."""
+        """Returns offsets, columns and codes: string i has the cells offsets[i]:offsets[i + 1]."""
         offsets, numbers = self._set.matches(strings)
         codes = np.full(len(numbers), MATCH, dtype=np.int32)
         if len(self._refusals):

@@ -1,7 +1,7 @@
-"""Which passes to search for texts with: ranges of lengths, each with a width and a stride of grams, estimated on a sample of the strings.
+"""Plans the passes of a search for texts: ranges of lengths, each with a width and a stride of grams, chosen on a sample of the strings.
 
-A text of length n can be known by grams of any width w and stride s with w + s - 1 <= n. Wide grams are rare, a long stride looks at few
-places; one pass for all texts must suit the shortest of them.
+A text of length n can be found by grams of any width w and stride s with w + s - 1 <= n. Wide grams are rare, and a long stride examines
+few positions; but one pass for all texts must suit the shortest of them, so short and long texts get separate passes.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from ray_pubsub.model.text_column import TextBytes, TextColumn
 __all__ = ["GramCosts", "PlannedPass", "planned_passes"]
 
 LENGTHS = (1, 2, 3, 4, 5, 7, 9, 11, 15)
-"""Where a range of lengths may begin."""
+"""The lengths at which a range may begin."""
 MOST_STRIDE, MOST_WIDTH = 8, 8
 LEAST_SAMPLE, MOST_SAMPLE, SAMPLED_TEXTS = 1 << 12, 1 << 17, 256
-"""Bytes of strings and number of texts by which passes are planned. Few texts are not worth a large sample."""
+"""The bytes of strings and the number of texts that a plan is based on. Few texts are not worth a large sample."""
 HIT = 3.0
-"""What it costs to compare a place with texts, in looks at a place (about a nanosecond each)."""
+"""The cost of comparing a position with texts, in units of examining a position (about a nanosecond)."""
 LETTERS = 20.0
-"""A gram of w bytes that the sample does not have may be in other strings: it counts as if bytes were drawn from that number of letters."""
+"""A gram of w bytes that does not occur in the sample may occur in other strings: its frequency is estimated as if bytes were drawn from
+this many letters."""
 PER_TEXT = 0.125
-"""What one more text with the same gram adds to the cost of comparing."""
+"""What each further text with the same gram adds to the cost of comparing."""
 
 
 class PlannedPass(NamedTuple):
-    """Texts of at least `least` bytes, up to those of the next pass."""
+    """A pass for texts of at least `least` bytes, up to those of the next pass."""
 
     least: int
     width: int
@@ -39,7 +40,7 @@ class PlannedPass(NamedTuple):
 
 
 class GramCosts:
-    """By width and hash of a gram, what it costs per byte of the data to have it."""
+    """The cost of using a gram, per byte of the data, by width and hash of the gram."""
 
     def __init__(self, texts: TextBytes, sample: TextColumn | None, fold: int) -> None:
         self._texts, self._fold = texts, fold
@@ -64,7 +65,7 @@ class GramCosts:
 
 
 def planned_passes(texts: TextBytes, costs: GramCosts, fold: int) -> Sequence[PlannedPass]:
-    """The passes that take the least time in all, from the shortest texts to the longest."""
+    """Returns the passes with the least total cost, from the shortest texts to the longest."""
     bucket = np.searchsorted(LENGTHS, texts.stop - texts.start, side="right") - 1
     used, bucket, count = np.unique(bucket, return_inverse=True, return_counts=True)
     least = [LENGTHS[number] for number in used.tolist()]
@@ -73,7 +74,7 @@ def planned_passes(texts: TextBytes, costs: GramCosts, fold: int) -> Sequence[Pl
     scale = np.maximum(1.0, count / SAMPLED_TEXTS)
     hits: dict[tuple[int, int], NDArray[np.float64]] = {}
     best: list[tuple[float, list[PlannedPass]]] = [(0.0, [])]
-    """Of the first i ranges."""
+    """The best plan for the first i ranges."""
     for end in range(1, len(used) + 1):
         options = []
         for first in range(end):
@@ -90,6 +91,6 @@ def planned_passes(texts: TextBytes, costs: GramCosts, fold: int) -> Sequence[Pl
 
 
 def _shapes(length: int) -> list[tuple[int, int]]:
-    """Widths and strides for texts of at least this length."""
+    """Returns the possible widths and strides for texts of at least this length."""
     widths = range(max(1, length - MOST_STRIDE + 1), min(MOST_WIDTH, length) + 1)
     return [(width, length - width + 1) for width in widths] or [(MOST_WIDTH, MOST_STRIDE)]

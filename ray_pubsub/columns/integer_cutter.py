@@ -1,4 +1,4 @@
-"""The fast way to cut a text whose constants are all plain integers; language/shapes.py cuts any text."""
+"""Splits a text whose constants are all plain integers into skeleton and integers, fast; language/shapes.py splits any text."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from ray_pubsub.kernels.readiness import are_ready
 __all__ = ["IntegerCutter"]
 
 LONGEST, MOST = 4096, 512
-"""Bytes and integers of a text that is worth it."""
+"""Longer texts, or texts with more integers, are not handled here."""
 
 FEW = 1000
 NOTHING = np.empty(0, dtype=np.int64)
 
 
 class IntegerCutter(threading.local):
-    """Each thread has its own buffers."""
+    """The kernel with its buffers; each thread has its own."""
 
     def __init__(self) -> None:
-        # The kernel reads and writes arrays, Python the same memory: making an array of every text took longer than cutting it.
+        # The kernel reads and writes arrays; Python accesses the same memory as bytearrays. Making an array of every text took longer
+        # than splitting it.
         text, skeleton = bytearray(LONGEST), bytearray(LONGEST)
         self._text_bytes, self._skeleton_bytes = memoryview(text), memoryview(skeleton)
         self._text = np.frombuffer(text, dtype=np.uint8)
@@ -32,7 +33,7 @@ class IntegerCutter(threading.local):
         self._values = np.empty(MOST, dtype=np.int64)
 
     def __call__(self, text: str) -> tuple[bytes | None, NDArray[np.int64]]:
-        """The text without its integers, and these; None if it is none of those texts."""
+        """Returns the text without its integers, and the integers. The text is None if the kernel does not handle it."""
         length = len(text)
         if not text.isascii() or not 0 < length <= LONGEST or not are_ready():
             return None, NOTHING
@@ -43,8 +44,8 @@ class IntegerCutter(threading.local):
         return bytes(self._skeleton_bytes[:written]), self._values[:found].copy()
 
     def many(self, texts: Sequence[str]) -> list[tuple[bytes | None, NDArray[np.int64]]] | None:
-        """Of every text what a call gives, in one call of a kernel, which lets others go on meanwhile. Texts that follow each other and
-        are alike share one skeleton. None if not all are ASCII, or if the kernel is not compiled yet and texts are few."""
+        """Returns for every text what a call returns, in one call of a kernel that releases the GIL. Consecutive texts with equal
+        skeletons share one object. Returns None if not all are ASCII, or if the kernel is not compiled yet and there are few texts."""
         joined = "".join(texts)
         if not joined.isascii() or (len(texts) <= FEW and not are_ready()):
             return None

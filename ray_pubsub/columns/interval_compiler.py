@@ -1,5 +1,5 @@
-"""The commonest shape of all, a conjunction of intervals: its clause is written in one call, straight from the constants, where recipes.py
-goes record by record."""
+"""Compiles a conjunction of intervals, the commonest shape: its clause is written in one call directly from the constants, while the
+recipes of clause_compiler.py go record by record."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from ray_pubsub.model.event_batch import split_number
 __all__ = ["Interval", "IntervalRecipe"]
 
 Interval = tuple[int, int, int, int, int, int]
-"""Attribute, kind, low side, high side, and the places of the low and the high bound's constants (one that is not there: the other's)."""
+"""Attribute, kind, low side, high side, and the positions of the low and the high bound's constants (a missing bound repeats the
+other's)."""
 FIELDS = len(PACKED_TEST)
 LOW_WHOLE, LOW_REST, HIGH_WHOLE, HIGH_REST = 5, 6, 7, 8
 
 
 class IntervalRecipe:
-    """What is the same for all expressions of a shape, laid out so that the bounds only have to be put in."""
+    """What is the same for all expressions of a shape, laid out so that only the bounds have to be filled in."""
 
     def __init__(self, intervals: Sequence[Interval]) -> None:
         self.tests = len(intervals)
@@ -44,7 +45,7 @@ class IntervalRecipe:
         self._highs = _getter([interval[5] for interval in intervals])
 
     def append(self, table: ClauseTable, owner: int, expression: Expression) -> None:
-        """Adds the expression's clause to the table, if it can ever hold."""
+        """Appends the expression's clause to the table, unless it can never hold."""
         values = expression.values
         if isinstance(values, np.ndarray):
             start = table.make_room(owner, self.tests)
@@ -58,7 +59,7 @@ class IntervalRecipe:
             table.count += 1
 
     def append_many(self, table: ClauseTable, owners: NDArray[np.int64], values: Sequence[NDArray[np.int64]]) -> None:
-        """Adds the clauses of many expressions whose constants are all integers."""
+        """Appends the clauses of many expressions whose constants are all integers."""
         table.make_room_for_many(len(owners), len(owners) * self.tests)
         rows = np.concatenate(values).reshape(len(owners), -1)
         shape = IntervalShape(self._low_places, self._high_places, self._records)
@@ -66,7 +67,7 @@ class IntervalRecipe:
         table.count = put_many_intervals(rows, shape, owners, table.count, filled)
 
     def _fields(self, constants: tuple[Any, ...]) -> list[Any] | None:
-        """None if an interval is empty: then the clause can never hold."""
+        """Returns the fields of the records; None if an interval is empty, because the clause can then never hold."""
         lows, highs = self._lows(constants), self._highs(constants)
         if any(map(gt, lows, highs)):
             return None

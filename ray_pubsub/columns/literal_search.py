@@ -1,4 +1,4 @@
-"""All of many texts that occur in strings, found by their rarest bytes (kernels/columns/gram_search.py)."""
+"""Finds all of many texts that occur in strings, by their rarest grams (kernels/columns/gram_search.py)."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from ray_pubsub.workspace import PerThread
 __all__ = ["Literal", "LiteralSearch"]
 
 AT_END = tuple(PlannedPass(length, length, 1) for length in (1, 2, 3, 4, 8))
-"""A text at the end of a string is looked for in one place only."""
+"""Passes for texts at the end of a string, which is the only position to examine."""
 FOLD = 0x2020202020202020
 BITS_PER_GRAM, LEAST_BITS, MOST_BITS = 64, 16, 20
-"""Of the table of bits: not so dense that many places are compared in vain, and not so large that it leaves the near caches."""
+"""Size of the bit table: sparse enough that few positions are compared in vain, and small enough for the near caches."""
 HEADS_PER_GRAM = 2
 BUDGET = 16
 """Comparisons per byte of the data, beyond which the automaton takes over."""
 FREE_WORK = 1 << 16
-"""Comparisons that any data may take."""
+"""Comparisons that are allowed for data of any size."""
 
 NO_ROOM, OVERWORKED = -1, -2
-"""What the kernel returns if there are too many pairs, or then."""
+"""The kernel's return values if the pairs do not fit, or if it exceeds its budget."""
 
 
 def read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same memory. Texts are read-only everywhere, and numba compiles a kernel once more for arrays that are not."""
+    """Returns a read-only view. Texts are read-only everywhere, and numba would compile a kernel again for writable arrays."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -55,7 +55,8 @@ ZERO = read_only(np.zeros(1, np.int64))
 
 
 class Literal(NamedTuple):
-    """A text to be found in strings: anywhere, or `at_end`; `folded`: in any case of its ASCII letters, which are in lower case here."""
+    """A text to be found in strings: anywhere, or only `at_end`. With `folded`, the text is in lower case and its ASCII letters match in
+    either case."""
 
     text: str
     at_end: bool = False
@@ -63,7 +64,7 @@ class Literal(NamedTuple):
 
 
 class _Scratch:
-    """What a search writes to. Each thread has its own."""
+    """The buffers that a search writes to. Each thread has its own."""
 
     def __init__(self, texts: int) -> None:
         self._lists: list[NDArray[Any]] = [
@@ -76,7 +77,7 @@ class _Scratch:
         self.read_only_stop = read_only(self.stop)
 
     def next_stamp(self, strings: int) -> int:
-        """The first of as many stamps as there are strings."""
+        """Reserves one stamp per string and returns the first."""
         stamp, self._stamp = self._stamp, self._stamp + strings
         return stamp
 
@@ -89,27 +90,27 @@ class _Scratch:
         seen, small, string, text = (each.ctypes.data for each in (self.seen, self._small, self.string, self.text))
         row = ScratchRow(places, found, hit_places, hit_found, seen, small, len(self.seen), string, text, room)
         self.row = np.array(row, np.int64)
-        """What the kernel takes."""
+        """The buffers' addresses, as the kernel takes them."""
 
 
 class LiteralSearch:
-    """Immutable. Bytes of UTF-8 are searched: a text occurs in a string exactly where its bytes do."""
+    """Immutable. It searches bytes of UTF-8: a text occurs in a string exactly where its bytes do."""
 
     def __init__(self, literals: Sequence[Literal], sample: TextColumn | None = None) -> None:
-        """The literals are distinct and not empty. `sample`: strings such as will be searched."""
+        """The literals are distinct and not empty. `sample`: strings similar to those that will be searched."""
         self._literals = list(literals)
         self._texts = TextColumn.encoded([literal.text for literal in literals]).bytes
         at_end = np.array([literal.at_end for literal in literals])
         self._folded = np.array([literal.folded for literal in literals])
         self._kept: list[NDArray[Any]] = []
-        """The arrays that passes have addresses of."""
+        """Keeps the arrays alive whose addresses the passes contain."""
         passes = [*self._inside(np.flatnonzero(~at_end), sample), *self._at_end(np.flatnonzero(at_end))]
         self._passes = np.array(passes, np.int64).reshape(-1, len(Pass._fields))
         self._scratch: PerThread[_Scratch] = PerThread()
         self._automaton: TextAutomaton | None = None
 
     def find(self, strings: TextColumn) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """String i contains the texts numbers[offsets[i]:offsets[i + 1]], in any order, each once."""
+        """Returns offsets and numbers: string i contains the texts numbers[offsets[i]:offsets[i + 1]], in any order, each once."""
         data, start, stop = strings.bytes
         scratch = self._scratch.get(self._make_scratch)
         found = self._find(scratch, data, start, stop)
@@ -124,7 +125,7 @@ class LiteralSearch:
         return offsets, texts[:found]
 
     def find_in_one(self, string: str) -> list[int]:
-        """The texts that occur in a string, each once. No array is made: one short string takes three microseconds."""
+        """Returns the texts that occur in a string, each once. It creates no array: one short string takes three microseconds."""
         scratch = self._scratch.get(self._make_scratch)
         raw = string.encode()
         scratch.stop[0] = len(raw)
@@ -146,7 +147,7 @@ class LiteralSearch:
         return found
 
     def _inside(self, chosen: NDArray[np.int64], sample: TextColumn | None) -> Iterator[Pass]:
-        """The passes that search for texts anywhere."""
+        """Returns the passes that search for texts anywhere in a string."""
         if not len(chosen):
             return
         fold = self._fold(chosen)
@@ -156,7 +157,7 @@ class LiteralSearch:
             yield self._pass(planned, chosen[part], fold, costs.of(planned.width))
 
     def _at_end(self, chosen: NDArray[np.int64]) -> Iterator[Pass]:
-        """The passes that look at the ends of strings."""
+        """Returns the passes that examine the ends of strings."""
         texts = TextBytes(self._texts.data, self._texts.start[chosen], self._texts.stop[chosen])
         for planned, part in _parts(AT_END, texts):
             yield self._pass(planned, chosen[part], self._fold(chosen), None)
@@ -167,7 +168,7 @@ class LiteralSearch:
     def _pass(
         self, planned: PlannedPass, chosen: NDArray[np.int64], fold: int, costs: NDArray[np.float64] | None
     ) -> Pass:
-        """The record of a pass, see Pass. Without costs the gram is the end of each text."""
+        """Returns the record of a pass, see Pass. Without costs, the gram is the end of each text."""
         data, starts, stops = self._texts
         start, stop = starts[chosen], stops[chosen]
         _, width, stride = planned
@@ -191,7 +192,7 @@ class LiteralSearch:
         return Pass(width, stride, at_end, fold, 64 - bits, head_shift, *addresses)
 
     def _entries(self, chosen: NDArray[np.int64], offset: NDArray[np.int64], fold: int) -> NDArray[Any]:
-        """One per text, see ENTRY."""
+        """Returns one entry per text, see ENTRY."""
         data, starts, stops = self._texts
         start, length = starts[chosen], (stops - starts)[chosen]
         entries = np.zeros(len(chosen), ENTRY)
@@ -215,7 +216,7 @@ class LiteralSearch:
 
 
 def _parts(passes: Sequence[PlannedPass], texts: TextBytes) -> Iterator[tuple[PlannedPass, NDArray[np.int64]]]:
-    """Each pass with its texts, if there are any."""
+    """Returns each pass that has texts, with these."""
     number = np.searchsorted([each.least for each in passes], texts.stop - texts.start, side="right") - 1
     for place in np.unique(number).tolist():
         yield passes[place], np.flatnonzero(number == place)

@@ -1,9 +1,10 @@
-"""Which of an attribute's patterns match a string, for thousands of patterns at once.
+"""Finds which of an attribute's patterns match a string, for thousands of patterns at once.
 
 - `like '%abc'` and `like '%abc%'` are answered by one search for all their texts (literal_search.py).
-- Other patterns are asked only about strings that contain a text they require (language/required_text.py), found by the same search.
-- Patterns that require no text are asked in sets (regexp_set.py).
-A few patterns are asked about a few strings one by one: that takes less time than setting anything up.
+- Other patterns that require a text (language/required_text.py) are evaluated only on strings that contain it, found by the same search.
+- Patterns that require no text are evaluated in groups (regexp_set.py).
+
+Few patterns on few strings are evaluated one by one, which takes less time than setting up a search.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ from ray_pubsub.model.text_column import TextColumn
 __all__ = ["FEW", "PatternSet"]
 
 FEW = 64
-"""Up to this many questions, patterns times strings, are asked one by one."""
+"""Up to this many pairs of a pattern and a string are evaluated one by one."""
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""Strings and the patterns that match them."""
+"""Strings, and the patterns that match them."""
 
 
 class PatternSet:
-    """Immutable; what it searches with is made when it is first asked."""
+    """Immutable; the search structures are built at the first use."""
 
     def __init__(self, leaves: Sequence[Like | Regexp]) -> None:
-        """Patterns are numbered in the order given. Whether they are negated is no matter."""
+        """Patterns are numbered in the order given. Negation is ignored."""
         self._leaves = leaves
         self._tests = [pattern_test(leaf) for leaf in leaves] if len(leaves) <= FEW else []
         self._searches: _Searches | None = None
         self._making = threading.Lock()
 
     def matches(self, strings: TextColumn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """String i is matched by the patterns numbers[offsets[i]:offsets[i + 1]], in any order."""
+        """Returns offsets and numbers: string i matches the patterns numbers[offsets[i]:offsets[i + 1]], in any order."""
         if len(self._leaves) * len(strings) <= FEW:
             answers = [[number for number, test in enumerate(self._tests) if test(text)] for text in strings]
             offsets = np.zeros(len(strings) + 1, dtype=np.int64)
@@ -52,7 +53,7 @@ class PatternSet:
         return self._searching(strings).matches(strings)
 
     def matches_of(self, string: str) -> list[int]:
-        """The patterns that match one string, in any order."""
+        """Returns the patterns that match one string, in any order."""
         if self._tests:
             return [number for number, test in enumerate(self._tests) if test(string)]
         searches = self._searches or self._searching(TextColumn(None, [string]))
@@ -66,7 +67,7 @@ class PatternSet:
 
 
 class _Lists:
-    """Lists of patterns, one per text."""
+    """For each text, a list of patterns."""
 
     def __init__(self, lists: Sequence[Sequence[int]]) -> None:
         self._offsets = np.concatenate([[0], np.cumsum([len(each) for each in lists])]).astype(np.int64)
@@ -92,7 +93,7 @@ class _Searches:
     def __init__(self, leaves: Sequence[Like | Regexp], sample: TextColumn) -> None:
         self._leaves = leaves
         literals: dict[Literal, int] = {}
-        # Per text the patterns that match where it is found, and those that are asked about the string.
+        # For each text, the patterns that match wherever it occurs, and those that must be evaluated on the string.
         matched: list[list[int]] = []
         asked: list[list[int]] = []
         rest: list[int] = []
@@ -130,7 +131,7 @@ class _Searches:
         return offsets, patterns
 
     def matches_of(self, string: str) -> list[int]:
-        """For one string, without an array."""
+        """Returns the patterns that match one string, without creating an array."""
         found: list[int] = []
         asked: set[int] = set()
         for text in self._search.find_in_one(string) if self._search is not None else ():
@@ -144,7 +145,7 @@ class _Searches:
         return found
 
     def _answers(self, strings: TextColumn, string: NDArray[np.int64], pattern: NDArray[np.int64]) -> Pairs:
-        """Those of the pairs that are matches, found by RE2; a pair may be given more than once."""
+        """Returns the pairs that RE2 confirms as matches; a pair may be given more than once."""
         if not len(string):
             return string, pattern
         both = np.unique(pattern * len(strings) + string)

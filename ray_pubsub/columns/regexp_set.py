@@ -1,8 +1,8 @@
-"""Which of many regular expressions match a string, by RE2's sets: one automaton for the patterns of a set, one pass over the string.
+"""Finds which of many regular expressions match a string with RE2's sets: one automaton per set of patterns, one pass over the string.
 
-A set is not made if its automaton has too little memory to work with; should it run out of it later, it is silent: it is as if nothing had
-matched. Therefore every set has one more pattern, which matches any string: if that is missing from the answer, the patterns are asked one
-by one. (RE2's filter, which asks only what may match, is silent in the same way and cannot be given such a pattern.)
+If an automaton has too little memory, RE2 refuses to create the set. If it runs out of memory later, it reports no match without an
+error. Therefore every set has one more pattern that matches any string: if it is missing from the answer, the patterns are evaluated one
+by one. (RE2's filter, which evaluates only patterns that may match, fails in the same way, and cannot be given such a pattern.)
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from ray_pubsub.model.text_column import TextColumn
 __all__ = ["RegexpSet"]
 
 PATTERNS_PER_SET = 32
-"""States of an automaton are sets of positions in the patterns. With more patterns there are more states, and when they no longer fit into
-memory they are made over and over: then a set is slower than its patterns one by one."""
+"""A larger set has more states, because a state is a set of positions in the patterns. When the states no longer fit into memory, they
+are created over and over, and the set is slower than its patterns one by one."""
 MEMORY_PER_SET = 2 << 20
 ANYTHING = ""
 
 
 class RegexpSet:
-    """Immutable. Bytes of UTF-8 are asked about."""
+    """Immutable. Strings are bytes of UTF-8."""
 
     def __init__(self, patterns: Sequence[str], numbers: Sequence[int], *, memory: int = MEMORY_PER_SET) -> None:
-        """Valid patterns, and the number each goes by in answers."""
+        """Takes valid patterns, and the number by which answers refer to each."""
         self._memory = memory
         self._sets: list[tuple[Any, list[str], list[int]]] = []
-        """RE2's set, None if there can be none, its patterns and their numbers."""
+        """RE2's set (None if it could not be created), its patterns and their numbers."""
         for start in range(0, len(patterns), PATTERNS_PER_SET):
             end = start + PATTERNS_PER_SET
             self._add(list(patterns[start:end]), list(numbers[start:end]))
 
     def matches(self, text: bytes) -> list[int]:
-        """The numbers of the patterns that match."""
+        """Returns the numbers of the patterns that match."""
         found: list[int] = []
         for together, patterns, numbers in self._sets:
             answer = together.Match(text) if together is not None else None
@@ -51,13 +51,13 @@ class RegexpSet:
         return found
 
     def pairs(self, strings: TextColumn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Strings, by their place, and the numbers of the patterns that match them."""
+        """Returns pairs of a string's position and the number of a pattern that matches it."""
         answers = [self.matches(strings.raw(place)) for place in range(len(strings))]
         string = np.repeat(np.arange(len(strings)), [len(answer) for answer in answers])
         return string, np.array([number for answer in answers for number in answer], dtype=np.int64)
 
     def _add(self, patterns: list[str], numbers: list[int]) -> None:
-        """As one set; what is too large for one is cut in two."""
+        """Adds the patterns as one set, or cuts them in two if they are too large for one."""
         options = re2.Options()
         options.log_errors = False
         options.never_capture = True

@@ -1,7 +1,8 @@
-"""The state of a built structure as plain data: arrays, numbers, texts and states within it; written by `state()` methods, read back here.
+"""The state of a built structure as plain data: arrays, numbers, texts and nested states. `state()` methods write it, this module reads
+it.
 
-A state that is read may come from anywhere. What is asked of it is checked: that it is there, its type, its shape, and, where a kernel
-uses numbers as places, their range. Kernels check nothing themselves.
+A state may come from an untrusted file. Therefore every access checks that the value exists, its type, its shape and, where a kernel uses
+numbers as positions, their range. Kernels themselves check nothing.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from numpy.typing import NDArray
 __all__ = ["SavedState", "State", "Texts", "UnfitStateError", "check", "check_offsets", "check_within", "packed_texts"]
 
 State = dict[str, Any]
-"""Names to arrays, ints, Texts, None, states and lists of states."""
+"""Maps names to arrays, ints, Texts, None, states and lists of states."""
 
 
 class UnfitStateError(ValueError):
-    """A state that no structure can have."""
+    """Raised if no structure can have this state."""
 
 
 class Texts(NamedTuple):
-    """A list of texts among a state's values: many, so they are kept as arrays."""
+    """A list of texts in a state. Texts are many, so they are stored as arrays."""
 
     texts: list[str]
 
 
 def packed_texts(texts: list[str]) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Where each text ends, and all texts in UTF-8."""
+    """Returns where each text ends, and all texts in UTF-8."""
     column = pa.array(texts, pa.large_string())
     _, offsets, data = column.buffers()
     return (
@@ -44,12 +45,12 @@ def check(holds: Any, what: str) -> None:
 
 
 def check_within(array: NDArray[Any], least: int, most: int, what: str) -> None:
-    """All numbers lie in least … most."""
+    """Checks that all numbers lie in least … most."""
     check(not array.size or (array.min() >= least and array.max() <= most), f"{what} out of range")
 
 
 def check_offsets(offsets: NDArray[Any], end: int, what: str) -> None:
-    """From 0 to `end`, never falling."""
+    """Checks that the offsets go from 0 to `end` and never decrease."""
     good = len(offsets) > 0 and offsets[0] == 0 and offsets[-1] == end and (offsets[1:] >= offsets[:-1]).all()
     check(good, f"{what} do not ascend to {end}")
 
@@ -62,11 +63,11 @@ class SavedState:
         self._values: State = values
 
     def has(self, name: str) -> bool:
-        """Whether there is something, not None, of this name."""
+        """Returns whether the name exists and is not None."""
         return self._values.get(name) is not None
 
     def array(self, name: str, kind: Any, *shape: int | None) -> NDArray[Any]:
-        """An array of this dtype (or one of these) and shape; None is any length."""
+        """Returns an array of this dtype (or one of these) and shape; None stands for any length."""
         array = self._values.get(name)
         kinds = kind if isinstance(kind, tuple) else (kind,)
         fits = (

@@ -1,4 +1,4 @@
-"""Hashes of strings, and which of them are distinct: computed once per column of strings, for all its users."""
+"""Hashes strings and finds the distinct ones, once per column of strings for all its users."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ray_pubsub.model.text_column import TextColumn
 __all__ = ["distinct_of", "hashes_of"]
 
 SEED = np.uint64(secrets.randbits(64))
-"""Of this process: nobody can choose strings whose hashes collide."""
+"""Random in each process, so nobody can choose strings whose hashes collide."""
 
 
 def hashes_of(strings: TextColumn) -> NDArray[np.uint64]:
-    """A hash per string."""
+    """Returns a hash per string."""
     if strings.hashes is None:
         strings.hashes = hash_strings(*strings.bytes, SEED)
     found: NDArray[np.uint64] = strings.hashes
@@ -25,7 +25,7 @@ def hashes_of(strings: TextColumn) -> NDArray[np.uint64]:
 
 
 def distinct_of(strings: TextColumn) -> tuple[NDArray[np.int64], TextColumn]:
-    """Per string its number among the distinct ones, and those."""
+    """Returns each string's number among the distinct ones, and the distinct strings."""
     if strings.distinct is None:
         which, first = distinct_strings(*strings.bytes, hashes_of(strings))
         alone = strings if len(first) == len(strings) else strings.take(first)

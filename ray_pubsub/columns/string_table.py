@@ -1,4 +1,4 @@
-"""The string operands of one column of a block, as a hash table beside their order: the code of a string is found without Python."""
+"""The string operands of one column of a block as a hash table, so that a string's code is found without Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["StringTable"]
 
 
 class StringTable:
-    """Immutable."""
+    """Immutable hash table of sorted operands."""
 
     def __init__(self, operands: Sequence[str]) -> None:
         """The operands are sorted and distinct."""

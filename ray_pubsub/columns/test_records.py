@@ -1,4 +1,4 @@
-"""What one test record says: an interval of one attribute and kind, or which set the test is."""
+"""The layout of a test record: an interval of one attribute and kind, or a reference to an opaque set."""
 
 from __future__ import annotations
 
@@ -33,15 +33,16 @@ assert RECORD.size == TEST.itemsize
 TestRecord = tuple[int, int, int, int, int, int, float, int, float]
 
 ABSENCE = len(Kind)
-"""In the place of a kind, in pieces of sets: that there is no value."""
+"""In the place of a kind, in pieces of sets: the attribute has no value."""
 
 
 class Form:
     """What a test record holds: INTERVAL or OPAQUE, plus flags.
 
-    ALTERNATIVE: the tests of its clause are alternatives, of which one must hold, and all the clauses of its owner, which follow each
-    other, must hold (OpIndex section 6.1).
-    CONTINUED: one more piece of the test that the record before began. Pieces may come in any order, and may overlap or be empty.
+    ALTERNATIVE: the tests of its clause are alternatives, of which one must hold. All clauses of its owner must hold, and they are
+    adjacent (OpIndex section 6.1).
+    CONTINUED: the record is a further piece of the test that the previous record began. Pieces may come in any order, and may overlap or
+    be empty.
     EXCLUDED, on every record of a run: the pieces are points, and the test admits every other value of their kind.
     """
 
@@ -53,7 +54,7 @@ class Form:
 
 
 class Side:
-    """Where a cut lies: just before its value, just after it, or nowhere (no bound)."""
+    """The position of a cut: just before its value, just after it, or nowhere (no bound)."""
 
     BEFORE = 0
     AFTER = 1
@@ -61,7 +62,7 @@ class Side:
 
 
 def piece_record(attribute: int, form: int, kind: Kind, enter: Cut, leave: Cut, vocabulary: Vocabulary) -> TestRecord:
-    """The record of the interval between two cuts."""
+    """Returns the record of the interval between two cuts."""
     return (
         attribute,
         form,
@@ -74,7 +75,7 @@ def piece_record(attribute: int, form: int, kind: Kind, enter: Cut, leave: Cut, 
 
 
 def as_alternative(record: TestRecord) -> TestRecord:
-    """The record as one of a clause of alternatives."""
+    """Returns the record as part of a clause of alternatives."""
     return (record[0], record[1] | Form.ALTERNATIVE, *record[2:])
 
 
@@ -84,4 +85,4 @@ def _number(kind: Kind, cut: Cut, vocabulary: Vocabulary) -> tuple[int, float]:
     if kind == Kind.STRING:
         return vocabulary.strings.number(cut[1]), 0.0
     whole, rest = split_number(cut[1])
-    return whole, rest + 0.0  # -0.0 is 0.0
+    return whole, rest + 0.0  # + 0.0 turns -0.0 into 0.0

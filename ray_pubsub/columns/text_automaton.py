@@ -1,4 +1,4 @@
-"""All of many texts that occur in strings, found in one pass whatever they have in common (kernels/columns/text_automaton.py)."""
+"""Finds all of many texts that occur in strings, in one pass even if the texts share long parts (kernels/columns/text_automaton.py)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["TextAutomaton"]
 
 
 class TextAutomaton:
-    """Immutable. Searches for the texts in lower case, then looks at each that was found as it is written."""
+    """Immutable. It searches for the texts in lower case, then compares each one found in its exact case."""
 
     def __init__(self, literals: Sequence[Literal]) -> None:
         self._by_text: dict[bytes, list[int]] = {}
@@ -39,7 +39,7 @@ class TextAutomaton:
         link_failures(np.argsort(depth, kind="stable")[1:], parent, self._edges, self._links)
 
     def find(self, strings: TextColumn) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Pairs of a string and a text that occurs in it, as their numbers; in any order, each once."""
+        """Returns pairs of the number of a string and of a text that occurs in it; in any order, each once."""
         data, start, stop = strings.bytes
         room, found = 1024, -1
         while found < 0:

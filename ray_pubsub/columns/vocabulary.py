@@ -1,4 +1,4 @@
-"""Numbers for names: every attribute, string operand and pattern that an index's subscriptions use has one."""
+"""Assigns numbers to the attributes, string operands and patterns that an index's subscriptions use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["AttributeNames", "Names", "Vocabulary"]
 
 
 class Names:
-    """Text ↔ number. Only grows, so a reader may look up while one writer adds."""
+    """Maps texts to numbers and back. It only grows, so readers may look up while one writer adds."""
 
     def __init__(self) -> None:
         self._number: dict[str, int] = {}
@@ -22,7 +22,7 @@ class Names:
         return len(self.texts)
 
     def number(self, text: str) -> int:
-        """The number of a text, given now if it is new."""
+        """Returns the number of a text, adding the text if it is new."""
         number = self._number.get(text)
         if number is None:
             number = len(self.texts)
@@ -31,7 +31,7 @@ class Names:
         return number
 
     def numbers(self, texts: Iterable[str]) -> list[int]:
-        """The numbers of texts, without a call for each."""
+        """Returns the numbers of texts, without a call for each."""
         texts, known = list(texts), self._number
         fresh = [text for text in dict.fromkeys(texts) if text not in known]
         first = len(self.texts)
@@ -40,7 +40,7 @@ class Names:
         return list(map(known.__getitem__, texts))
 
     def numbers_of_distinct(self, texts: list[str]) -> list[int]:
-        """The numbers of texts no two of which are equal: half the time, which matters where a lock is held."""
+        """Returns the numbers of texts that are all different. It takes half the time of `numbers`, which matters where a lock is held."""
         found: list[Any] = list(map(self._number.get, texts))
         if None not in found:
             return found
@@ -54,32 +54,32 @@ class Names:
         return [next(new) if number is None else number for number in found]
 
     def find(self, text: str) -> int:
-        """The number, -1 if no subscription uses the text."""
+        """Returns the number, or -1 if no subscription uses the text."""
         return self._number.get(text, -1)
 
 
 class AttributeNames(Names):
-    """The attributes that subscriptions test, which are those that are read of events."""
+    """The attributes that subscriptions test, and therefore those that are read from events."""
 
     def __init__(self) -> None:
         super().__init__()
         self.tree = AttributeTree()
-        """What has to be read of events: for a computed attribute, what it depends on."""
+        """What must be read from events; for a computed attribute, the attributes that it depends on."""
         self.computed: list[int] = []
         """The numbers of computed attributes; only grows."""
         self.flags: list[int] = []
-        """Those of them that are flags (language/lowering.py); only grows."""
+        """Those of `computed` that are flags (language/lowering.py); only grows."""
         self.terms: dict[int, Term] = {}
-        """What they stand for, until columns/computed/evaluator.py takes it over."""
+        """The terms of computed attributes, until columns/computed/evaluator.py takes them over."""
         self._flagged: set[tuple[str, ...]] = set()
-        """What flags are on, as far as `tree` has it."""
+        """The attributes of flags that `tree` already has."""
 
     def numbers(self, texts: Iterable[str]) -> list[int]:
         return [self.number(text) for text in texts]
 
     def number(self, text: str, term: Term | None = None) -> int:
-        """The number of a name, given now if it is new. `term`: what a computed name stands for, if the caller knows: reading it from the
-        name takes half a millisecond."""
+        """Returns the number of a name, adding it if it is new. `term`: the term of a computed name, if the caller has it; parsing it
+        from the name takes half a millisecond."""
         if text in self._number:
             return self._number[text]
         if not is_computed(text):
@@ -88,7 +88,7 @@ class AttributeNames(Names):
         term = term_of(text) if term is None else term
         flagged = (
             None if text.startswith(f"{COMPUTED}(") else flag_subjects(term)
-        )  # in parentheses: the answer, not a flag
+        )  # a term in parentheses is the answer itself, not a flag
         if flagged is None or flagged not in self._flagged:  # many flags are on the same attributes
             for name in sorted(attributes_of_term(term)):
                 self.tree.add(name)
@@ -108,4 +108,4 @@ class Vocabulary:
         self.attributes = AttributeNames()
         self.strings = Names()
         self.layouts: dict[Any, Any] = {}
-        """A place for index/tail.py to remember the numbers of a layout of events."""
+        """Cache of index/tail.py: the numbers of a layout of events."""

@@ -1,1 +1,1 @@
-"""Computed attributes: terms over attributes, evaluated once per batch, and flags of lists."""
+"""Computed attributes: terms over attributes, evaluated once per batch, and the flags of lists."""

@@ -1,7 +1,7 @@
-"""The constants that subscriptions ask for in one list, and the flags that each raises.
+"""The constants that subscriptions look for in one list, and the flags that each constant raises.
 
-Elements of a batch are looked up in columns: strings in a hash table, whole numbers by their order. What was added since that was built is
-in a dictionary, as everything is for single events.
+The elements of a batch are looked up in columns: strings in a hash table, whole numbers by binary search. Constants added since the table
+was built are in a dictionary, and single events use dictionaries only.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from ray_pubsub.model.values import Kind, Value
 __all__ = ["ConstantFlags"]
 
 FEW, SHARE = 64, 8
-"""The table is built again when more constants than this, and than this part of those in it, were added."""
+"""The table is rebuilt when more than FEW constants were added, and more than 1/SHARE of those in the table."""
 Constants = Mapping[tuple[Kind, Any], list[int]]
 NONE: list[int] = []
 
 
 class ConstantFlags:
-    """Only grows; one thread adds and settles, others may look up."""
+    """Maps constants to flags. It only grows; one thread adds and settles, others may look up."""
 
     def __init__(self) -> None:
         self._every: dict[tuple[Kind, Any], list[int]] = {}
         self._parts: tuple[_Table, dict[tuple[Kind, Any], list[int]]] = (_Table({}), {})
-        """What is in the table, and what came later."""
+        """The table, and the constants added after it was built."""
         self._built = 0
         self._added = 0
 
     def add(self, kind: Kind, plain: Any, number: int) -> None:
-        """One more flag of a constant."""
+        """Adds a flag that a constant raises."""
         for constants in (self._every, self._parts[1]):
             constants.setdefault((kind, plain), []).append(number)
         self._added += 1
 
     def settle(self) -> None:
-        """Builds the table again if enough was added."""
+        """Rebuilds the table if enough constants were added."""
         if self._added > max(FEW, self._built // SHARE):
             self._built, self._added = self._built + self._added, 0
             self._parts = _Table(self._every), {}
 
     def of_element(self, element: Value) -> list[int]:
-        """The flags of one element."""
+        """Returns the flags of one element."""
         return self._every.get(element, NONE)
 
     def of_lane(self, elements: Lane) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Cells of a lane of elements and the flags that they raise, pair by pair, cells ascending."""
+        """Returns pairs of a cell of the lane and a flag that it raises, cells ascending."""
         table, recent = self._parts
         cells, numbers = table.flags(elements)
         if not recent:
@@ -65,7 +65,7 @@ class ConstantFlags:
 
 
 class _Table:
-    """Immutable. Constant i raises the flags postings[starts[i]:starts[i + 1]]."""
+    """Immutable look-up table. Constant i raises the flags postings[starts[i]:starts[i + 1]]."""
 
     def __init__(self, constants: Constants) -> None:
         texts: list[str] = []
@@ -124,7 +124,7 @@ def _postings(flags: list[list[int]]) -> tuple[NDArray[np.int64], NDArray[np.int
 def _spread(
     constant: NDArray[np.int64], starts: NDArray[np.int64], postings: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cells and flags of the cells that have a constant (not -1)."""
+    """Returns cells and flags, pair by pair, of the cells that have a constant (not -1)."""
     cells = np.flatnonzero(constant >= 0)
     mine = constant[cells]
     count = starts[mine + 1] - starts[mine]
@@ -138,7 +138,7 @@ def _spread(
 def _one_by_one(
     elements: Lane, constants: Constants, chosen: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The same from a dictionary, once per distinct string; of the chosen cells, or of all."""
+    """Returns the same from a dictionary, with one look-up per distinct string; for the chosen cells, or for all."""
     kind = elements.kind
     if kind == Kind.STRING:
         assert elements.strings is not None

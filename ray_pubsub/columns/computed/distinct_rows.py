@@ -1,4 +1,4 @@
-"""The distinct combinations of values that events have of a few attributes: what any term can be evaluated on, once each."""
+"""Finds the distinct combinations of values that events have in a few attributes, so that a term is evaluated once per combination."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["distinct_rows"]
 def distinct_rows(
     attributes: Sequence[str], lanes: dict[str, list[Lane]], size: int
 ) -> tuple[NDArray[np.int64], list[dict[str, Value]]]:
-    """Per row the number of its combination, and the combinations as events."""
+    """Returns the number of each row's combination, and the combinations as events."""
     codes, values = [], []
     for name in attributes:
         code, found = _coded(lanes.get(name, []), size)
@@ -25,7 +25,7 @@ def distinct_rows(
         values.append(found)
     if not codes:
         return np.zeros(size, np.int64), [{}]
-    # Mixed radix: -1 (absent) is digit 0. Few attributes of many values each may not fit 64 bits; then digits are numbered again.
+    # Combinations are numbers in a mixed radix, with -1 (absent) as digit 0. If they do not fit into 64 bits, the digits are renumbered.
     joined = codes[0] + 1
     for code, found in zip(codes[1:], values[1:], strict=True):
         _, joined = np.unique(joined, return_inverse=True)
@@ -39,7 +39,7 @@ def distinct_rows(
 
 
 def _coded(lanes: list[Lane], size: int) -> tuple[NDArray[np.int64], list[Value]]:
-    """Per row the number of its value, -1 if it has none; and the values."""
+    """Returns the number of each row's value (-1 if it has none), and the values."""
     code = np.full(size, -1, np.int64)
     values: list[Value] = []
     for lane in lanes:

@@ -1,8 +1,8 @@
-"""Computed attributes of a batch: each distinct term once, in columns, however many subscriptions use it.
+"""Evaluates the computed attributes of a batch: each distinct term once, in columns, however many subscriptions use it.
 
-Arithmetic on numbers and functions of one string are done on whole columns (number_column.py, text_terms.py). Any other term is evaluated
-by the specification itself (language/truth.py), once per distinct combination of the values that it depends on. Tests of constants on lists
-are flags (list_flags.py).
+Arithmetic on numbers and functions of one string run on whole columns (number_column.py, text_terms.py). Any other term is evaluated by
+the specification itself (language/truth.py), once per distinct combination of the values that it depends on. Tests of lists against
+constants are flags (list_flags.py).
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ __all__ = ["Evaluator"]
 
 
 class Evaluator:
-    """Knows the terms of a vocabulary, which only grow. Readers may evaluate while a writer adds."""
+    """Evaluates the terms of a vocabulary, which only grows. Readers may evaluate while a writer adds."""
 
     def __init__(self, vocabulary: Vocabulary, conditions: Callable[[], ElementConditions]) -> None:
-        """`conditions`: makes an index for the conditions that `exists` has on the elements of one list."""
+        """`conditions` creates an index for the conditions that `exists` has on the elements of one list."""
         self._vocabulary = vocabulary
         self._growing = threading.Lock()
         self._known = 0
@@ -55,7 +55,8 @@ class Evaluator:
         self._flags = ListFlags(conditions)
 
     def computed(self, batch: EventBatch, unused: frozenset[int] = frozenset()) -> EventBatch:
-        """The batch with its computed attributes; the batch itself if there are none. `unused`: numbers of terms that need no value."""
+        """Returns the batch with its computed attributes, or the batch itself if there are none. `unused`: numbers of terms that need no
+        value."""
         numbers = self._vocabulary.attributes.computed
         if not numbers:
             return batch
@@ -67,7 +68,7 @@ class Evaluator:
         if isinstance(batch, SingleEvent):
             found: EventBatch = self._of_single(batch, chosen)
         else:
-            # An event's own attributes cannot pass for computed ones.
+            # An event's own attribute with a computed attribute's name must not replace the computed value.
             own = [lane for lane in batch.lanes if not is_computed(lane.attribute)]
             lanes = _by_attribute(own)
             added = [lane for name, term in chosen for lane in _lanes_of(name, term, lanes, batch)]
@@ -87,7 +88,8 @@ class Evaluator:
             texts = self._vocabulary.attributes.texts
             for number in numbers[self._known :]:
                 term = self._vocabulary.attributes.terms.pop(number, None) or term_of(texts[number])
-                # `list_contains(l, 5) is null` asks for the answer itself, false too: such a term is written in parentheses, a flag is not.
+                # `list_contains(l, 5) is null` needs the answer itself, also if it is false. Such a term is written in parentheses; a
+                # flag is not.
                 if is_flag_term(term) and not texts[number].startswith(f"{COMPUTED}("):
                     self._flags.add(number, term.tree)  # type: ignore[union-attr, arg-type]
                 else:
@@ -133,7 +135,7 @@ def _by_attribute(lanes: Iterable[Lane]) -> dict[str, list[Lane]]:
 
 
 def _with_own_lists(lane: Lane) -> Lane:
-    """The lane with its lists, if it has any, in the order of its rows, and no others."""
+    """Returns the lane with exactly the lists of its own rows, in row order."""
     if lane.lists is None:
         return lane
     if len(lane) == len(lane.lists) and (lane.whole == np.arange(len(lane))).all():
@@ -142,7 +144,7 @@ def _with_own_lists(lane: Lane) -> Lane:
 
 
 def _lanes_of(name: str, term: Term, lanes: dict[str, list[Lane]], batch: EventBatch) -> list[Lane]:
-    """The values of a term, as lanes of an attribute of this name."""
+    """Returns the values of a term, as lanes of an attribute with this name."""
     if _is_arithmetic(term) and not _has_moments(term, lanes):
         lane = _numbers(term, lanes, batch.size).lane(name)
         return [] if lane is None else [lane]
@@ -166,13 +168,13 @@ def _lanes_of(name: str, term: Term, lanes: dict[str, list[Lane]], batch: EventB
 
 
 def _has_moments(term: Term, lanes: dict[str, list[Lane]]) -> bool:
-    """Whether an attribute of the term is a timestamp somewhere in the batch: only numbers have a form for columns."""
+    """Returns whether an attribute of the term is a timestamp anywhere in the batch: arithmetic in columns handles numbers only."""
     names = (part.name for part in parts_of(term) if isinstance(part, Attribute))
     return any(lane.kind == Kind.TIMESTAMP for name in names for lane in lanes.get(name, ()))
 
 
 def _since_now(name: str, subject: Term, lanes: dict[str, list[Lane]], batch: EventBatch) -> list[Lane] | None:
-    """`now() - attribute`, on a whole column."""
+    """Evaluates `now() - attribute` on a whole column."""
     if not isinstance(subject, Attribute) or is_computed(subject.name):
         return None
     lane = next((lane for lane in lanes.get(subject.name, []) if lane.kind == Kind.TIMESTAMP), None)
@@ -183,7 +185,7 @@ def _since_now(name: str, subject: Term, lanes: dict[str, list[Lane]], batch: Ev
 
 
 def _is_arithmetic(term: Term) -> bool:
-    """Whether all of it has a form for columns."""
+    """Returns whether every operation of the term can run on columns."""
     return isinstance(term, Call) and all(
         isinstance(part, Attribute)
         or (isinstance(part, Operand) and part.kind is Kind.NUMBER)

@@ -1,4 +1,4 @@
-"""`list_contains(tags, name)`, `price < all(prices)`: a value of an event compared with the elements of one of its lists, in columns."""
+"""Compares a value of an event with the elements of one of its lists, in columns: `list_contains(tags, name)`, `price < all(prices)`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SYMBOLS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def list_comparison_lanes(name: str, term: Term, lanes: dict[str, list[Lane]], size: int) -> list[Lane] | None:
-    """The lanes of such a term, if both sides are attributes; None if the term is another one."""
+    """Returns the lanes of such a term if both sides are attributes; None for any other term."""
     parts = _parts(term)
     if parts is None:
         return None
@@ -38,7 +38,7 @@ def list_comparison_lanes(name: str, term: Term, lanes: dict[str, list[Lane]], s
 
 
 def _parts(term: Term) -> tuple[str, str, str, str] | None:
-    """Value, symbol, quantifier and list."""
+    """Returns value, symbol, quantifier and list."""
     if not isinstance(term, Call) or len(term.arguments) != 2:
         return None
     first, second = term.arguments
@@ -53,14 +53,14 @@ def _parts(term: Term) -> tuple[str, str, str, str] | None:
 def _answer(
     answer: NDArray[np.int64], lane: Lane, values: Lane, compare: Callable[[Any, Any], Any], any_: bool, size: int
 ) -> None:
-    """Writes 0 or 1 for each row that has a list and one of these values."""
+    """Writes 0 or 1 for each row that has both a list and one of these values."""
     assert lane.lists is not None
     place_of_row = np.full(size, -1, np.int64)
     place_of_row[slice(None) if values.rows is None else values.rows] = np.arange(len(values))
     rows = np.arange(len(lane)) if lane.rows is None else lane.rows
     place_of_list = place_of_row[rows]
     has = place_of_list >= 0
-    differs = np.zeros(len(lane), bool)  # from what is so if no element says otherwise
+    differs = np.zeros(len(lane), bool)  # whether an element changes the answer of an empty list
     elements = next(
         (each for each in lane.lists.elements.lanes if each.kind == values.kind and each.attribute == ""), None
     )
@@ -74,7 +74,7 @@ def _answer(
 
 
 def _keys(values: Lane, places: NDArray[np.int64], elements: Lane, others: NDArray[np.int64]) -> tuple[Any, Any]:
-    """Numbers in the order of the values, for cells of one lane and of another."""
+    """Returns numbers that sort like the values, for cells of one lane and of another."""
     if values.kind == Kind.STRING:
         assert values.strings is not None and elements.strings is not None
         mine, theirs = values.strings.tolist(), elements.strings.tolist()
@@ -89,6 +89,6 @@ def _keys(values: Lane, places: NDArray[np.int64], elements: Lane, others: NDArr
         (slice(len(places), None), elements, others),
     ):
         pairs["whole"][part] = lane.whole[cells]
-        pairs["rest"][part] = 0.0 if lane.rest is None else lane.rest[cells] + 0.0  # -0.0 is 0.0
+        pairs["rest"][part] = 0.0 if lane.rest is None else lane.rest[cells] + 0.0  # + 0.0 turns -0.0 into 0.0
     _, rank_ = np.unique(pairs, return_inverse=True)
     return rank_[: len(places)], rank_[len(places) :]

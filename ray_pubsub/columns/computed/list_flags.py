@@ -1,6 +1,7 @@
-"""Tests of constants on lists, all at once: each element of a batch's lists is looked up among the constants that subscriptions ask for.
+"""Tests lists against constants, for all subscriptions at once: each element of a batch's lists is looked up among the constants that
+subscriptions ask for.
 
-The work is that of the elements, however many constants there are (constant_flags.py).
+The work depends on the number of elements, not on the number of constants (constant_flags.py).
 """
 
 from __future__ import annotations
@@ -25,30 +26,30 @@ __all__ = ["ElementConditions", "ListFlags"]
 
 
 class ElementConditions(Protocol):
-    """Conditions on the elements of one list, of which those are found that hold (index/element_conditions.py)."""
+    """An index of conditions on the elements of one list (index/element_conditions.py)."""
 
     def add(self, number: int, condition: Tree) -> None:
-        """One more, with the flag that it raises."""
+        """Adds a condition, with the flag that it raises."""
 
     def match(self, elements: EventBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Elements and the flags that they raise, pair by pair."""
+        """Returns pairs of an element and a flag that it raises."""
 
 
 class ListFlags:
-    """The flags of list_contains, list_has_any and exists. Only grows; one thread adds, others may look up."""
+    """The flags of list_contains, list_has_any and exists. It only grows; one thread adds, others may look up."""
 
     def __init__(self, conditions: Callable[[], ElementConditions]) -> None:
-        """`conditions`: makes an index for the conditions on one list."""
+        """`conditions` creates an index for the conditions on one list."""
         self._make_conditions = conditions
         self._places = PlaceFlags()
         self._conditions: dict[str, ElementConditions] = {}
         self._timed: set[str] = set()
-        """Lists of which a condition on the elements has now()."""
+        """Lists with a condition on their elements that contains now()."""
         self._lists: dict[str, ConstantFlags] = {}
-        """By list."""
+        """The constants of each list."""
 
     def add(self, number: int, leaf: Holds) -> None:
-        """One more flag."""
+        """Adds a flag."""
         if leaf.function in PLACES:
             self._places.add(number, leaf)
             return
@@ -68,19 +69,19 @@ class ListFlags:
             self._lists[name].add(constant.kind, constant.plain, number)
 
     def settle(self) -> None:
-        """After flags were added: prepares to look up."""
+        """Prepares for look-ups after flags were added."""
         self._places.settle()
         for constants in self._lists.values():
             constants.settle()
 
     @property
     def terms(self) -> list[str]:
-        """What the functions look at, if it is a term and not an attribute."""
+        """Returns the terms, as opposed to attributes, that the functions read."""
         names = {*self._lists, *self._conditions, *self._places.names}
         return [name for name in names if is_computed(name)]
 
     def of_event(self, values: Mapping[str, Value], event: EventBatch) -> set[int]:
-        """The flags of one event, by its values."""
+        """Returns the flags of one event, given its values."""
         found: set[int] = set()
         for name, constants in list(self._lists.items()):
             value = values.get(name)
@@ -106,7 +107,7 @@ class ListFlags:
         return found
 
     def of(self, lanes: Mapping[str, list[Lane]], batch: EventBatch) -> Flags | None:
-        """The flags of a batch, each once per row, by its lanes; None if no event has any."""
+        """Returns the flags of a batch, each once per row, given its lanes; None if no event has any."""
         parts = self._places.of(lanes, batch.size)
         for name, constants in list(self._lists.items()):
             parts += [_looked_up(lane, constants) for lane in lanes.get(name, ()) if lane.kind == Kind.LIST]
@@ -123,7 +124,8 @@ class ListFlags:
         return Flags(*flags_by_row(rows, numbers, batch.size))
 
     def _with_moment(self, name: str, elements: EventBatch, batch: EventBatch) -> EventBatch:
-        """The elements of a list, for which now() is what it is for their events. A copy: an element batch may belong to several events."""
+        """Returns the elements of a list, with now() set to the time of their events. It is a copy, because an element batch may be
+        shared by several events."""
         return replace(elements, _moment=batch.moment, plans=Plans()) if name in self._timed else elements
 
 
@@ -131,18 +133,18 @@ NOTHING = np.empty(0, np.int64)
 
 
 def _rows(lane: Lane, places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The rows of lists, by their places in a lane that has its own lists only."""
+    """Returns the rows of lists, given their positions in a lane that has its own lists only."""
     return places if lane.rows is None else lane.rows[places].astype(np.int64)
 
 
 def _once(rows: NDArray[np.int64], numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Each pair once; rows ascend."""
+    """Removes duplicate pairs; rows ascend."""
     keep = distinct_flags(rows, numbers)
     return (rows, numbers) if keep.all() else (rows[keep], numbers[keep])
 
 
 def _looked_up(lane: Lane, constants: ConstantFlags) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and the flags of their lists, which are in the order of the rows."""
+    """Returns pairs of a row and a flag of its list; the lists must be in row order."""
     assert lane.lists is not None
     owner = lane.lists.owners()
     parts = []
@@ -157,5 +159,5 @@ def _looked_up(lane: Lane, constants: ConstantFlags) -> tuple[NDArray[np.int64],
     rows, numbers = (np.concatenate(part) for part in zip(*found, strict=True))
     if len(found) == 1 or not len(rows):
         return rows, numbers
-    order = np.argsort(rows, kind="stable")  # elements of several kinds, which a list of constants may have too
+    order = np.argsort(rows, kind="stable")  # elements and constants may be of several kinds
     return _once(rows[order], numbers[order])

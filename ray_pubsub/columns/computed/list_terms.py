@@ -1,4 +1,4 @@
-"""Functions of whole lists that need no Python per list: how many elements there are, the least and the largest of one kind."""
+"""Functions of whole lists that need no Python per list: the number of elements, and the least and the largest of one kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["list_term_lanes"]
 
 
 def list_term_lanes(name: str, term: Term, lanes: dict[str, list[Lane]], size: int) -> list[Lane] | None:
-    """The lanes of `cardinality(list)`, `list_min(list, 'kind')` or `list_max(list, 'kind')`; None if the term is another one."""
+    """Returns the lanes of `cardinality(list)`, `list_min(list, 'kind')` or `list_max(list, 'kind')`; None for any other term."""
     if not isinstance(term, Call) or not isinstance(term.arguments[0] if term.arguments else None, Attribute):
         return None
     subject = term.arguments[0]
@@ -35,7 +35,7 @@ KINDS = {str(kind): kind for kind in Kind if kind is not Kind.LIST}
 
 
 def _extreme(name: str, lane: Lane, kind: Kind, largest: bool) -> list[Lane]:
-    """One element of each list: the first or the last of those of the kind, in the order of their values."""
+    """Returns one element of each list: the least or the largest of its elements of this kind."""
     assert lane.lists is not None
     elements = next((each for each in lane.lists.elements.lanes if each.kind == kind and each.attribute == ""), None)
     if elements is None:

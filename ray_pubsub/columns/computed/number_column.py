@@ -1,6 +1,7 @@
-"""Arithmetic on columns of numbers, the same as language/functions/arithmetic.py does on one number: exact integers, else float64.
+"""Arithmetic on columns of numbers, with the same results as language/functions/arithmetic.py: exact integers where possible, else
+float64.
 
-A row has an integer, or a float that is no integer of 64 bits, or nothing. Tests hold the two modules equal.
+A row has an integer, or a float that is not a 64-bit integer, or nothing. Tests check that both modules agree.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["COLUMN_OPERATIONS", "NumberColumn"]
 
 @dataclass(slots=True, eq=False)
 class NumberColumn:
-    """Row i has `whole[i]` if `integer[i]`, else `real[i]`; nothing if it is not `present`. `real` is the number in any case."""
+    """Row i has `whole[i]` if `integer[i]`, else `real[i]`; it has no number unless it is `present`. `real` is always set."""
 
     present: NDArray[np.bool_]
     integer: NDArray[np.bool_]
@@ -49,14 +50,14 @@ class NumberColumn:
 
     @classmethod
     def of_floats(cls, present: NDArray[np.bool_], values: NDArray[np.float64]) -> NumberColumn:
-        """Results of float64: what is no number is absent, what is whole is an integer."""
+        """Wraps float64 results: what is not a finite number is absent, what is whole becomes an integer."""
         present = present & ~np.isnan(values)
         values = np.where(present, values, 0.0)
         whole, rest = split_floats(values)
         return cls(present, np.ones(len(values), bool) if rest is None else rest == 0, whole, values)
 
     def lane(self, name: str) -> Lane | None:
-        """The column as the values of an attribute; None if no row has one."""
+        """Returns the column as the values of an attribute; None if no row has one."""
         rows = np.flatnonzero(self.present)
         if not len(rows):
             return None
@@ -71,7 +72,7 @@ class NumberColumn:
         return Lane(name, Kind.NUMBER, None if every else rows.astype(np.int32), whole, rest)
 
     def parts(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """(whole, rest), which order all numbers exactly."""
+        """Returns (whole, rest), which order all numbers exactly."""
         whole, rest = split_floats(np.where(self.integer, 0.0, self.real))
         return np.where(self.integer, self.whole, whole), np.zeros(len(whole)) if rest is None else rest
 
@@ -89,7 +90,7 @@ def _binary(
     exact: Callable[..., tuple[NDArray[np.int64], NDArray[np.bool_]]] | None,
     inexact: Callable[..., NDArray[np.float64]],
 ) -> Callable[..., NumberColumn]:
-    """`exact`: results of integers, and which of them fit. Without it, integers are computed as floats."""
+    """`exact` computes integer results and which of them fit into 64 bits. Without it, integers are computed as floats."""
 
     def compute(left: NumberColumn, right: NumberColumn) -> NumberColumn:
         present = left.present & right.present
@@ -125,7 +126,7 @@ def _multiply(left: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[NDArra
     near = np.abs(left.astype(np.float64) * right.astype(np.float64))
     fits = near < 2.0**62
     doubtful = ~fits & (near < 2.0**64)
-    if doubtful.any():  # too close to the limit for a float to tell
+    if doubtful.any():  # too close to the limit for a float to decide
         back = np.where(left == 0, 0, found // np.where(left == 0, 1, left))
         fits |= (
             doubtful
@@ -159,7 +160,7 @@ def _rounded(rounding: Callable[..., NDArray[np.float64]]) -> Callable[[NumberCo
 
 def _negative(column: NumberColumn) -> NumberColumn:
     fits = ~column.integer | (column.whole != INT64_MIN)
-    # The float -(2**63) is an integer, and so is everything that a float beyond it could become.
+    # Negating the float -(2**63) gives 2**63, which does not fit; every other float that is not an integer stays one.
     turned = NumberColumn.of_floats(column.present, -column.real)
     exact = NumberColumn(column.present & fits, column.integer, -column.whole, -column.real)
     return _chosen(exact, turned, column.integer)
@@ -187,4 +188,4 @@ COLUMN_OPERATIONS: dict[str, Callable[..., NumberColumn]] = {
     "floor": _rounded(np.floor),
     "ceil": _rounded(np.ceil),
 }
-"""Functions of the language that have a form for columns."""
+"""The functions of the language that can run on columns."""

@@ -1,7 +1,8 @@
-"""Circles and polygons, all at once: an event is compared with those near it.
+"""Tests events against circles and polygons, for all subscriptions at once: an event is compared only with the shapes near it.
 
-The boxes around the shapes lie in the cells of a grid; an event has the shapes of its cell as candidates, and those are compared exactly:
-circles by a kernel (kernels/computed/places.py), polygons and what is too close for it by the specification (language/functions/places.py).
+The bounding boxes of the shapes are stored in the cells of a grid. The shapes in an event's cell are candidates, which are then compared
+exactly: circles by a kernel (kernels/computed/places.py); polygons, and circles whose edge is too close for the kernel to decide, by the
+specification (language/functions/places.py).
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ PLACES = {"geo_within", "geo_in_polygon"}
 LEAST_STEP, MOST_STEP = 0.02, 30.0
 PAIRS_AT_ONCE = 1 << 20
 FEW = 64
-"""Shapes that are compared with every event rather than put into the grid."""
+"""Up to this many shapes are compared with every event instead of being put into the grid."""
 HALF_WAY_AROUND = np.pi * EARTH * (1 + 1e-9)
-"""Kilometres: no two places are farther apart."""
+"""In kilometres. No two places are farther apart."""
 
 
 class PlaceFlags:
-    """The flags of shapes on pairs of latitude and longitude. Only grows; one thread adds, others may look up."""
+    """The flags of shapes on pairs of latitude and longitude. It only grows; one thread adds, others may look up."""
 
     def __init__(self) -> None:
         self._grids: dict[tuple[str, ...], _Shapes] = {}
@@ -40,21 +41,21 @@ class PlaceFlags:
 
     @property
     def names(self) -> set[str]:
-        """Of latitudes and longitudes."""
+        """Returns the names of the latitude and longitude attributes."""
         return {name for names in list(self._grids) for name in names}
 
     def add(self, number: int, leaf: Holds) -> None:
-        """One more flag."""
+        """Adds a flag."""
         shapes = self._grids.setdefault(leaf.attributes, _Shapes())
         shapes.add(number, (leaf.function, tuple(constant.plain for constant in leaf.constants)))
 
     def settle(self) -> None:
-        """After flags were added: prepares to look around."""
+        """Prepares for look-ups after flags were added."""
         for shapes in self._grids.values():
             shapes.settle()
 
     def of(self, lanes: Mapping[str, list[Lane]], size: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Rows and flags, pair by pair."""
+        """Returns pairs of a row and a flag."""
         found = []
         for (latitude, longitude), shapes in list(self._grids.items()):
             north, east = _degrees(lanes.get(latitude, ()), size), _degrees(lanes.get(longitude, ()), size)
@@ -65,7 +66,7 @@ class PlaceFlags:
 
 
 def _degrees(lanes: Any, size: int) -> NDArray[np.float64]:
-    """The number of each row, NaN where there is none."""
+    """Returns the number of each row, NaN where there is none."""
     values = np.full(size, np.nan)
     for lane in lanes:
         if lane.kind == Kind.NUMBER:
@@ -75,7 +76,7 @@ def _degrees(lanes: Any, size: int) -> NDArray[np.float64]:
 
 
 class _Shapes:
-    """Shapes with their flags, the first of them in a grid. One thread adds and settles, others may look around."""
+    """Shapes with their flags; the first ones are in a grid. One thread adds and settles, others may look up."""
 
     def __init__(self) -> None:
         self._shapes: list[Shape] = []
@@ -85,10 +86,10 @@ class _Shapes:
 
     def add(self, number: int, shape: Shape) -> None:
         self._numbers.append(number)
-        self._shapes.append(shape)  # last: readers count the shapes
+        self._shapes.append(shape)  # last, because readers count the shapes
 
     def settle(self) -> None:
-        """Builds the grid again if enough shapes were added."""
+        """Rebuilds the grid if enough shapes were added."""
         count = len(self._shapes)
         if count - self._grid.count > max(FEW, self._grid.count // 8):
             self._grid = _Grid(self._shapes[:count], self._numbers[:count])
@@ -96,7 +97,7 @@ class _Shapes:
     def around(
         self, north: NDArray[np.float64], east: NDArray[np.float64]
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Places and the flags of the shapes that they lie in."""
+        """Returns pairs of a place and the flag of a shape that contains it."""
         grid, count = self._grid, len(self._shapes)
         if grid.count:
             yield from grid.around(north, east)
@@ -110,7 +111,7 @@ class _Shapes:
 
 
 class _Batch:
-    """Shapes as the kernel takes them."""
+    """Shapes in the form that the kernel takes."""
 
     def __init__(self, shapes: list[Shape], numbers: list[int]) -> None:
         self._shapes = shapes
@@ -132,7 +133,7 @@ class _Batch:
         last: NDArray[np.int64],
         entries: NDArray[np.int32],
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Place i is compared with the shapes entries[first[i]:last[i]]."""
+        """Compares place i with the shapes entries[first[i]:last[i]]."""
         spots = _spots(north, east)
         pairs = np.cumsum(last - first)
         start = 0
@@ -153,7 +154,7 @@ class _Batch:
     def _confirmed(
         self, north: NDArray[np.float64], east: NDArray[np.float64], shape: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Pair by pair, as the specification has it."""
+        """Decides each pair by the specification."""
         held = np.zeros(len(shape), bool)
         order = np.argsort(shape, kind="stable")
         for mine in np.split(order, np.flatnonzero(np.diff(shape[order])) + 1):
@@ -162,19 +163,19 @@ class _Batch:
 
 
 def _circle(shape: Shape) -> tuple[float, float, float]:
-    """Centre and kilometres; a polygon has none."""
+    """Returns the centre and the radius in kilometres; a polygon has none."""
     return tuple(map(float, shape[1])) if shape[0] == "geo_within" else (np.nan, np.nan, np.nan)  # type: ignore[return-value]
 
 
 def _spots(latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Degrees as points of the unit sphere."""
+    """Converts degrees to points of the unit sphere."""
     north, east = np.radians(latitude), np.radians(longitude)
     across = np.cos(north)
     return np.stack([across * np.cos(east), across * np.sin(east), np.sin(north)], axis=1)
 
 
 class _Grid:
-    """Cells of equal size in degrees, about as large as the boxes are, and for each the shapes whose boxes touch it. Immutable."""
+    """A grid of cells of equal size in degrees, about as large as the boxes; each cell lists the shapes whose boxes touch it. Immutable."""
 
     def __init__(self, shapes: list[Shape], numbers: list[int]) -> None:
         self.count = len(shapes)
@@ -184,7 +185,7 @@ class _Grid:
         width = np.where(boxes[:, 3] >= boxes[:, 2], boxes[:, 3] - boxes[:, 2], boxes[:, 3] - boxes[:, 2] + 360)
         self._step = float(np.clip(np.median(np.maximum(boxes[:, 1] - boxes[:, 0], width)) / 2, LEAST_STEP, MOST_STEP))
         self._columns = int(np.ceil(360 / self._step))
-        # Neighbours on the globe are neighbours in memory.
+        # Sorting keeps neighbours on the globe close together in memory.
         order = np.lexsort((boxes[:, 2], self._line(boxes[:, 0])))
         boxes = boxes[order]
         self._batch = _Batch([shapes[place] for place in order.tolist()], [numbers[place] for place in order.tolist()])
@@ -213,13 +214,13 @@ class _Grid:
     def around(
         self, north: NDArray[np.float64], east: NDArray[np.float64]
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Places and the flags of the shapes that they lie in."""
+        """Returns pairs of a place and the flag of a shape that contains it."""
         first, last = self._runs(north, east)
         edge = np.flatnonzero(np.abs(east) == 180)
         if not len(edge):
             yield from self._batch.inside(north, east, first, last, self._shape)
             return
-        # 180 degrees east are 180 west: such a place has the shapes of both cells, each once.
+        # 180 degrees east is 180 degrees west: such a place gets the shapes of both cells, each once.
         last[edge] = first[edge]
         yield from self._batch.inside(north, east, first, last, self._shape)
         for place in edge.tolist():
@@ -234,7 +235,7 @@ class _Grid:
     def _runs(
         self, north: NDArray[np.float64], east: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the shapes of each place's cell begin and end."""
+        """Returns where the shapes of each place's cell begin and end."""
         cell = self._line(north) * self._columns + self._column(east)
         found = np.minimum(np.searchsorted(self._cells, cell), len(self._cells) - 1)
         first = self._first[found]
@@ -242,7 +243,7 @@ class _Grid:
 
 
 def _boxes(shapes: list[Shape]) -> NDArray[np.float64]:
-    """The box around each shape."""
+    """Returns the bounding box of each shape."""
     circles = np.array([_circle(shape) for shape in shapes], np.float64)
     boxes = boxes_of_circles(circles)
     for place in np.flatnonzero(np.isnan(circles[:, 2])).tolist():

@@ -1,5 +1,7 @@
-"""Functions of one string on whole columns: case, blanks, length, addresses. The same as language/functions/ does on one string; what the
-kernels do not read (letters beyond ASCII, unusual addresses) is given to those functions, once per distinct string."""
+"""Functions of one string on whole columns: case, blanks, length, addresses.
+
+Results are the same as those of language/functions/ on one string. Strings that the kernels do not handle (letters beyond ASCII, unusual
+addresses) are passed to those functions, once per distinct string."""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ __all__ = ["text_term_lanes"]
 
 
 def text_term_lanes(name: str, term: Term, lanes: dict[str, list[Lane]]) -> list[Lane] | None:
-    """The lanes of a term that is made of functions of one string, `lower(trim(name))`; None if it is another one."""
+    """Returns the lanes of a term that consists of functions of one string, such as `lower(trim(name))`; None for any other term."""
     inward: list[str] = []
     while isinstance(term, Call) and len(term.arguments) == 1:
         inward.append(term.function)
@@ -116,4 +118,4 @@ TO_NUMBER: dict[str, Callable[[TextColumn], tuple[NDArray[np.bool_] | None, NDAr
     "ip6_upper": _half(True),
     "ip6_lower": _half(False),
 }
-"""Which strings have a number (None: all), and the numbers."""
+"""Each function returns which strings have a number (None: all), and the numbers."""

@@ -1,1 +1,1 @@
-"""Events as JSON texts: framing, the keys that matter, and the batch that is made of them."""
+"""Events as JSON texts: framing, the keys that subscriptions test, and conversion to a batch."""

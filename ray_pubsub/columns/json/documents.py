@@ -1,4 +1,4 @@
-"""JSON documents one after the other in one piece of memory."""
+"""JSON documents, one after the other in one buffer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Documents(NamedTuple):
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
     refused: dict[int, str]
-    """By position, why something is not a document; its text is empty."""
+    """Why an input is not a document, by position; its text is then empty."""
 
     @property
     def size(self) -> int:
@@ -35,14 +35,14 @@ class Documents(NamedTuple):
         return self.raw[self.start[place] : self.stop[place]]
 
     def part(self, first: int, last: int) -> Documents:
-        """Some of them, with the same memory; `first` and `last` as in a slice."""
+        """Returns a slice of the documents that shares the buffer; `first` and `last` as in a slice."""
         refused = {place - first: reason for place, reason in self.refused.items() if first <= place < last}
         return self._replace(start=self.start[first:last], stop=self.stop[first:last], refused=refused)
 
 
 def documents_of(lines: Any) -> Documents:
-    """bytes or str: a document per line, blank lines are passed over; or one document of several lines. A list or any other iterable of
-    bytes or str: a document each."""
+    """Accepts bytes or str with one document per line (blank lines are skipped) or one document over several lines, or an iterable of
+    bytes or str, one document each."""
     if isinstance(lines, Documents):
         return lines
     if isinstance(lines, str):
@@ -62,7 +62,7 @@ def _lines(raw: bytes) -> Documents:
     ends = np.flatnonzero(data == NEWLINE)
     start, stop = np.concatenate([[0], ends + 1]), np.concatenate([ends, [len(raw)]])
     filled = stop > start
-    # A line that begins with a space may be blank; most begin with a brace.
+    # Only a line that begins with white space can be blank; most begin with a brace.
     for place in np.flatnonzero(filled & (data[np.minimum(start, max(len(raw) - 1, 0))] <= 32) if len(raw) else filled):
         filled[place] = bool(raw[start[place] : stop[place]].strip(SPACES))
     if not filled.all():

@@ -1,4 +1,4 @@
-"""Strings, numbers and lists that a scan of JSON texts has found, as columns."""
+"""Converts strings, numbers and lists found by a scan of JSON texts to columns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def strings_of(data: NDArray[np.uint8], start: NDArray[np.int64], stop: NDArray[
 def read_floats(
     raw: bytes, start: NDArray[np.int64], stop: NDArray[np.int64], whole: NDArray[np.int64], rest: NDArray[np.float64]
 ) -> None:
-    """Numbers with many digits or a large exponent. Arrow's parser rounds as Python does, in a third of the time."""
+    """Parses numbers with many digits or a large exponent. Arrow's parser rounds as Python does, in a third of the time."""
     places = np.flatnonzero(stop != NOT_TEXT)
     if not len(places):
         return
@@ -35,7 +35,7 @@ def read_floats(
     texts = [raw[begin:end] for begin, end in zip(start[places].tolist(), stop[places].tolist(), strict=True)]
     try:
         values = pa.array(texts, pa.binary()).cast(pa.string()).cast(pa.float64()).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:  # beyond a float64: infinite, for Python
+    except pa.ArrowInvalid:  # beyond a float64: Python reads it as infinite
         values = np.array([float(text) for text in texts])
     whole[places], parts = split_floats(values)
     rest[places] = 0.0 if parts is None else parts
@@ -44,7 +44,7 @@ def read_floats(
 def list_column_of(
     documents: Documents, elements: Elements, start: NDArray[np.int64], stop: NDArray[np.int64], packed: bool
 ) -> ListColumn:
-    """The lists that have the elements from `start` to `stop`. `packed` as for strings."""
+    """Returns the lists whose elements lie between `start` and `stop`. `packed` as for strings."""
     offsets = np.concatenate([[0], np.cumsum(stop - start)]).astype(np.int64)
     size = int(offsets[-1])
     counts = np.zeros(len(Kind), np.int64)

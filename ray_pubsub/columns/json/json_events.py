@@ -1,9 +1,9 @@
-"""Events from JSON texts, without a Python dictionary per event.
+"""Reads events from JSON texts without creating a Python dictionary per event.
 
-A scanner of our own (kernels/json/) jumps over what no subscription tests, and strings stay slices of the text. Beside it, orjson and
-msgspec make a dictionary per event, which takes longer than the rest of a match; pyarrow.json reads every column, takes strings for
-timestamps and refuses columns of several kinds. What the scanner is not sure of, Python's json module reads; it also finds the words for
-errors.
+The scanner (kernels/json/) skips whatever no subscription tests, and strings remain slices of the text. Alternatives were rejected:
+orjson and msgspec create a dictionary per event, which takes longer than the rest of a match; pyarrow.json reads every column, converts
+some strings to timestamps and refuses columns of several kinds. Documents that the scanner cannot read with certainty are read by
+Python's json module, which also words the errors.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from ray_pubsub.model.values import Kind
 __all__ = ["from_json"]
 
 SHORTEST_CELL = 5
-"""Bytes of `"a":1`, without the comma."""
+"""The length of `"a":1`, without the comma."""
 SHORTEST_ELEMENT = 2
-"""Bytes of `1,` in a list."""
+"""The length of `1,` in a list."""
 FEWEST_SCANNED, LONG = 8, 8192
-"""Fewer documents, of fewer bytes in all, are not worth a scan."""
+"""Fewer documents, with fewer bytes in all, are not worth a scan."""
 FEW_HARD = 16
-"""Unless fewer than one document in this many has attributes that were not known, all are scanned again."""
+"""All documents are scanned again unless fewer than one in this many has attributes that were not known."""
 
 Refused = dict[int, tuple[str | None, str]]
 
@@ -46,13 +46,13 @@ Refused = dict[int, tuple[str | None, str]]
 def from_json(
     lines: Any, event_id: str | None = None, attributes: AttributeTree | None = None, *, strict: bool = True
 ) -> EventBatch:
-    """The batch of documents (documents.py). Of the events only `attributes` are read, or all. `strict` as for events.read_events."""
+    """Returns the batch of the documents (documents.py). Only `attributes` are read, or all if None. `strict` as for events.read_events."""
     documents = documents_of(lines)
     if documents.size < FEWEST_SCANNED and len(documents.raw) < LONG:
         return _loaded_batch(documents, event_id, attributes, strict)
     if attributes is not None:
         return _read(documents, event_id, attributes, strict)[0]
-    # Which attributes there are is learned from the documents themselves: from the first, and from those that have others.
+    # The attributes are learned from the documents: from the first one, and from those that have others.
     names = AttributeTree(_names(_loaded_batch(documents.part(0, 1), event_id, None, strict)))
     batch, hard = _read(documents, event_id, names, strict, every=True)
     if hard * FEW_HARD > documents.size:
@@ -69,7 +69,7 @@ def _names(batch: EventBatch) -> set[str]:
 def _loaded_batch(
     documents: Documents, event_id: str | None, attributes: AttributeTree | None, strict: bool
 ) -> EventBatch:
-    """Of few documents: setting up a scan takes longer than the dictionaries."""
+    """Returns the batch of a few documents, by way of dictionaries: setting up a scan would take longer."""
     problems: Refused = {row: (None, reason) for row, reason in documents.refused.items()}
     events = [_loaded(documents, row, problems) for row in range(documents.size)]
     batch = from_dicts(events, event_id, attributes, strict=strict)
@@ -81,7 +81,8 @@ def _loaded_batch(
 def _read(
     documents: Documents, event_id: str | None, attributes: AttributeTree, strict: bool, every: bool = False
 ) -> tuple[EventBatch, int]:
-    """The batch, and the number of documents that the scanner was not sure of. `every`: all attributes are read, and these are known."""
+    """Returns the batch, and the number of documents that the scanner could not read with certainty. `every`: all attributes are read,
+    and `attributes` are those known so far."""
     hard = np.zeros(documents.size, np.bool_)
     scope = None if every else attributes.scope
     table = key_table(attributes, event_id, every)
@@ -105,7 +106,7 @@ def _with_loaded(
     problems: Refused,
     event_id: str | None,
 ) -> EventBatch:
-    """Lanes and ids of most documents, and the batch of the others, which are at `rows`."""
+    """Joins the lanes and ids of the scanned documents with the batch of the others, whose rows are `rows`."""
     count = len(ids)
     for error in rest.errors:
         assert error.position is not None
@@ -131,13 +132,13 @@ def _with_loaded(
 def _scanned(
     documents: Documents, table: KeyTable, hard: NDArray[np.bool_]
 ) -> tuple[list[Lane], NDArray[Any], event_batch.Cells]:
-    """The lanes of the documents that are not hard; marks those that are."""
+    """Returns the lanes of the documents that the scanner can read, and marks the others in `hard`."""
     count = documents.size
     hard[list(documents.refused)] = True
     data, start, stop = documents.data, documents.start, documents.stop
     begin = start[0]
     hard[invalid_utf8(data[begin : stop[-1]], start - begin, stop - begin)] = True
-    attributes = len(table.names) + 1  # and the ids
+    attributes = len(table.names) + 1  # one more for the ids
     room = min((stop[-1] - begin) // SHORTEST_CELL * 2, count * attributes) + 1
     cells = Cells(
         np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.int64),
@@ -157,7 +158,7 @@ def _scanned(
             break
         place = slice(offsets[number], offsets[number + 1])
         strings = lists = None
-        packed = table.every or bool(cells.escaped[attribute])  # what is sent must not hold on to all of the text
+        packed = table.every or bool(cells.escaped[attribute])  # what is sent must not keep the whole text alive
         if kind == Kind.STRING:
             strings = strings_of(data, first[place], last[place], packed)
         elif kind == LIST:
@@ -194,7 +195,7 @@ def _ids(
     stop: NDArray[np.int64],
     escaped: bool,
 ) -> NDArray[Any]:
-    """An event without an id is marked as hard: it is not an event."""
+    """Returns the ids. An event without an id is marked as hard: it is not a valid event."""
     numbers, texts = slice(offsets[Kind.NUMBER], offsets[Kind.STRING]), slice(offsets[Kind.STRING], offsets[-1])
     if numbers.stop - numbers.start == count:
         return whole[numbers].copy()
@@ -208,7 +209,7 @@ def _ids(
 
 
 def _loaded(documents: Documents, row: int, problems: Refused) -> Any:
-    """The dictionary of a document; an empty one if it has a problem, which counts."""
+    """Returns the dictionary of a document. If it is not valid, records the problem and returns an empty dictionary."""
     if row in problems:
         return {}
     try:

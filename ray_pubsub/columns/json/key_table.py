@@ -1,4 +1,4 @@
-"""The keys of JSON objects that lead to the attributes of a tree, as kernels/json/scan.py looks them up."""
+"""The keys of JSON objects that lead to the attributes of a tree, in the form that kernels/json/scan.py looks up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ray_pubsub.model.text_column import TextColumn
 __all__ = ["KeyTable", "key_table"]
 
 MOST_DOTS = 16
-"""A name with n dots has n² / 2 keys in n nodes."""
+"""A name with n dots has n² / 2 keys in n nodes, so names with more dots are not put into a table."""
 
 
 class KeyTable(NamedTuple):
@@ -23,14 +23,14 @@ class KeyTable(NamedTuple):
     """The attributes, by number."""
     keys: Keys
     size: int
-    """How many attributes the tree had."""
+    """The number of attributes that the tree had."""
     event_id: str | None
     every: bool
 
 
 def key_table(tree: AttributeTree, event_id: str | None, every: bool = False) -> KeyTable | None:
-    """The keys of what the tree has now, and of the events' ids. None if names have too many dots for a table. Kept in the tree.
-    `every`: all attributes matter, and the tree has those that are known."""
+    """Returns the keys of the tree's current attributes and of the event's id; None if a name has too many dots. The table is cached in
+    the tree. `every`: all attributes are read, and the tree has those known so far."""
     known: KeyTable | None = tree.key_table
     if known is not None and (known.size, known.event_id, known.every) == (len(tree), event_id, every):
         return known
@@ -52,7 +52,7 @@ def _table(tree: AttributeTree, size: int, event_id: str | None, every: bool) ->
         prefix = waiting.pop()
         node = tree.node(prefix)
         attributes, prefixes = dict(list(node.attributes.items())), dict(list(node.prefixes.items()))
-        # A name with half of a surrogate pair needs an escape, and documents with escapes in keys are not read by this table.
+        # A name with half of a surrogate pair needs an escape in JSON, and documents with escapes in keys are not read by this table.
         keys = dict.fromkeys(key for key in (*attributes, *prefixes) if is_unicode(key))
         if prefix is None and event_id is not None:
             keys[event_id] = None

@@ -1,1 +1,1 @@
-"""Tests that a record cannot express, in columns: sets of values, and the patterns that strings must match."""
+"""Tests that a record cannot express, in columns: sets of values, and patterns that strings must match."""

@@ -1,7 +1,8 @@
 """Sets of values that test records cannot express: absence, ranges of strings, patterns.
 
-In columns, because rules with patterns have hundreds of thousands of them. A set admits its pieces, which are test records in ascending
-order (kind by kind; absence, a kind of its own here, is the last), and of their strings those that all its patterns match.
+They are stored in columns, because rules with patterns have hundreds of thousands of sets. A set admits the values in its pieces, which
+are test records in ascending order (kind by kind; absence counts as a kind and is the last). Of the strings, it admits only those that
+match all its patterns.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ Longs = NDArray[np.int64]
 
 
 class OpaqueSets:
-    """Only grows, so readers may use what was there when they began. Set k is of attributes[k] and has the
-    pieces[piece_offsets[k]:piece_offsets[k + 1]] and the patterns[pattern_offsets[k]:pattern_offsets[k + 1]], which are keys
-    (pattern_list.py), ascending."""
+    """Set k is on attributes[k]; it has the pieces[piece_offsets[k]:piece_offsets[k + 1]] and the
+    patterns[pattern_offsets[k]:pattern_offsets[k + 1]], which are keys (pattern_list.py), ascending. The sets only grow, so readers can
+    use those that existed when they began."""
 
     def __init__(
         self, attributes: NDArray[np.int32], piece_offsets: Longs, pieces: NDArray[Any], pattern_offsets: Longs, patterns: Longs
@@ -36,7 +37,7 @@ class OpaqueSets:
         self._attributes, self._piece_offsets, self._pieces = attributes, piece_offsets, pieces
         self._pattern_offsets, self._patterns = pattern_offsets, patterns
         self._numbers: dict[tuple[int, ValueSet], int] = {}
-        """Of sets that were added one by one."""
+        """The numbers of sets that were added one by one."""
         self._value_sets: dict[int, ValueSet] = {}
 
     @classmethod
@@ -68,7 +69,7 @@ class OpaqueSets:
         return self._patterns[: self._pattern_offsets[self._count]]
 
     def add(self, attribute: int, allowed: ValueSet, vocabulary: Vocabulary) -> int:
-        """The number of a set, given now if it is new."""
+        """Returns the number of a set, adding the set if it is new."""
         number = self._numbers.get((attribute, allowed))
         if number is None:
             number = self._count
@@ -86,7 +87,7 @@ class OpaqueSets:
         return number
 
     def value_set(self, number: int, vocabulary: Vocabulary) -> ValueSet:
-        """A set as the language has it; made when somebody asks."""
+        """Returns a set as the language's ValueSet, created on demand."""
         found = self._value_sets.get(number)
         if found is None:
             found = self._value_sets[number] = self._value_set(number, vocabulary)
@@ -96,16 +97,16 @@ class OpaqueSets:
         return bool(self._pattern_offsets[number + 1] > self._pattern_offsets[number])
 
     def is_larger(self, number: int, pieces: int) -> bool:
-        """Whether a set has more pieces."""
+        """Returns whether a set has more pieces than `pieces`."""
         return bool(self._piece_offsets[number + 1] - self._piece_offsets[number] > pieces)
 
     def pattern_count(self) -> int:
-        """Different patterns, each per attribute; whether it is negated is no matter."""
+        """Returns the number of distinct patterns per attribute, summed. A pattern and its negation count once."""
         attributes = np.repeat(self.attributes, np.diff(self.pattern_offsets))
         return len(distinct_pairs(attributes, self.patterns & ~NEGATED_PATTERN)[1])
 
     def first(self, count: int) -> OpaqueSets:
-        """The first ones, in the same memory."""
+        """Returns the first `count` sets, in the same memory."""
         found = OpaqueSets(
             self._attributes[:count],
             self._piece_offsets[: count + 1],
@@ -117,7 +118,7 @@ class OpaqueSets:
         return found
 
     def take(self, numbers: Longs) -> OpaqueSets:
-        """These, in this order."""
+        """Returns these sets, in this order."""
         pieces, piece_offsets = gather_runs(self.piece_offsets, numbers)
         patterns, pattern_offsets = gather_runs(self.pattern_offsets, numbers)
         return OpaqueSets(
@@ -125,14 +126,14 @@ class OpaqueSets:
         )
 
     def strings(self) -> Longs:
-        """The numbers of all strings that pieces and patterns have."""
+        """Returns the numbers of all strings in pieces and patterns."""
         pieces = self.pieces[self.pieces["kind"] == Kind.STRING]
         lows = pieces["low_whole"][pieces["low_side"] != Side.NONE]
         highs = pieces["high_whole"][pieces["high_side"] != Side.NONE]
         return np.concatenate([lows, highs, texts_of_keys(self.patterns)])
 
     def moved(self, attributes: NDArray[np.int32], strings: Longs) -> OpaqueSets:
-        """The same sets in another vocabulary: attribute a is attributes[a] there, string s is strings[s]."""
+        """Returns the same sets in another vocabulary, in which attribute a is attributes[a] and string s is strings[s]."""
         pieces = self.pieces.copy()
         is_string = pieces["kind"] == Kind.STRING
         for end in ("low", "high"):
@@ -145,7 +146,7 @@ class OpaqueSets:
         return found
 
     def extend(self, other: OpaqueSets) -> Longs:
-        """All sets of another one; the numbers that they have here. Equal ones have one number."""
+        """Adds all sets of another object and returns the numbers that they have here. Equal sets share a number."""
         together = OpaqueSets.joined([self, other])
         which, first = together.distinct()
         new = first[np.searchsorted(first, len(self)) :]
@@ -164,7 +165,7 @@ class OpaqueSets:
 
     @staticmethod
     def joined(parts: list[OpaqueSets]) -> OpaqueSets:
-        """The sets of all, one behind the other."""
+        """Concatenates the sets."""
         return OpaqueSets(
             np.concatenate([part.attributes for part in parts]),
             _offsets([part.piece_offsets for part in parts]),
@@ -174,7 +175,7 @@ class OpaqueSets:
         )
 
     def distinct(self) -> tuple[Longs, Longs]:
-        """Per set its place among the different ones, and the first of each of those, ascending."""
+        """Returns each set's position among the distinct sets, and the first occurrence of each distinct set, ascending."""
         words = np.ascontiguousarray(self.pieces).view(np.int64).reshape(-1, TEST.itemsize // 8)
         found: tuple[Longs, Longs] = distinct_sets(
             self.attributes, self.piece_offsets, words, self.pattern_offsets, self.patterns
@@ -182,7 +183,7 @@ class OpaqueSets:
         return found
 
     def _append(self, attribute: int, pieces: list[TestRecord], patterns: list[int]) -> None:
-        """Every array is replaced by a larger one or written beyond its end: what readers see stays."""
+        """Appends a set. Arrays are replaced by larger ones or written beyond their end, so what readers see never changes."""
         count = self._count
         first, start = int(self._piece_offsets[count]), int(self._pattern_offsets[count])
         self._pieces = _room(self._pieces, first + len(pieces))
@@ -195,7 +196,7 @@ class OpaqueSets:
         self._count = count + 1
 
     def _sort_patterns(self) -> None:
-        """Numbers of texts order differently in another vocabulary."""
+        """Sorts the patterns of each set again: another vocabulary numbers texts in another order."""
         lengths = np.diff(self.pattern_offsets)
         if (lengths > 1).any():
             owner = np.repeat(np.arange(len(lengths)), lengths)
@@ -242,7 +243,7 @@ def _room(array: NDArray[Any], needed: int) -> NDArray[Any]:
 
 
 def _with(array: NDArray[Any], place: int, values: Any) -> NDArray[Any]:
-    """The array, or a larger one, with the values from `place` on."""
+    """Returns the array, or a larger copy, with the values written from `place` on."""
     array = _room(array, place + len(values))
     array[place : place + len(values)] = values
     return array

@@ -1,4 +1,4 @@
-"""Patterns as numbers: what a `like` or `regexp` asks of a string, without an object for each of a hundred thousand."""
+"""Patterns of `like` and `regexp` as numbers, because an object for each of a hundred thousand would cost too much memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ ESCAPES = (1 << (TEXT_SHIFT - ESCAPE_SHIFT)) - 1
 
 
 def key_of_leaf(leaf: Like | Regexp, vocabulary: Vocabulary) -> int:
-    """The number of a pattern: that of its text in the vocabulary, its escape, whether it is a regular expression and is negated."""
+    """Returns the key of a pattern: the number of its text in the vocabulary, its escape, whether it is a regular expression, and whether
+    it is negated."""
     key = vocabulary.strings.number(leaf.pattern.plain) << TEXT_SHIFT
     if isinstance(leaf, Regexp):
         key |= REGEXP_PATTERN
@@ -30,7 +31,7 @@ def key_of_leaf(leaf: Like | Regexp, vocabulary: Vocabulary) -> int:
 
 
 def leaf_of_key(key: int, attribute: int, vocabulary: Vocabulary) -> Like | Regexp:
-    """The pattern of a number, on an attribute."""
+    """Returns the pattern of a key, on an attribute."""
     name = vocabulary.attributes.texts[attribute]
     pattern = Operand(Kind.STRING, vocabulary.strings.texts[key >> TEXT_SHIFT])
     negated = key & NEGATED_PATTERN != 0
@@ -41,27 +42,27 @@ def leaf_of_key(key: int, attribute: int, vocabulary: Vocabulary) -> Like | Rege
 
 
 def texts_of_keys(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The numbers of the patterns' texts."""
+    """Returns the numbers of the patterns' texts."""
     found: NDArray[np.int64] = keys >> TEXT_SHIFT
     return found
 
 
 def moved_keys(keys: NDArray[np.int64], strings: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same patterns where text t has the number strings[t]."""
+    """Returns the keys of the same patterns in a vocabulary where text t has the number strings[t]."""
     found: NDArray[np.int64] = strings[keys >> TEXT_SHIFT] << TEXT_SHIFT | keys & ((1 << TEXT_SHIFT) - 1)
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class PatternColumn:
-    """A column that says whether a pattern (never negated) matches the attribute."""
+    """A column that says whether an attribute matches a pattern, which is never negated here."""
 
     attribute: int
     leaf: Like | Regexp
 
 
 class PatternList(Sequence[PatternColumn]):
-    """The patterns of a code space: pattern keys[i], never negated, on attributes[i]."""
+    """The patterns of a code space: pattern keys[i], never negated, is on attributes[i]."""
 
     def __init__(self, attributes: NDArray[np.int32], keys: NDArray[np.int64], vocabulary: Vocabulary | None) -> None:
         self.attributes, self.keys = attributes, keys

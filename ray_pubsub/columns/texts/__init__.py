@@ -1,1 +1,1 @@
-"""Many expressions at once, from text to clauses, in columns."""
+"""Compiles many expressions at once, from text to clauses, in columns."""

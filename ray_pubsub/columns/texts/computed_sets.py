@@ -1,6 +1,6 @@
-"""The sets of values that have to be computed: ranges of strings, absence, patterns, and whatever is combined with those.
+"""Computes sets of values that are not single records: ranges of strings, absence, patterns, and combinations of these.
 
-Kernels do it (kernels/texts/computed_sets.py). Python puts the strings in order, and says where those end that have a prefix.
+Kernels do the work (kernels/texts/computed_sets.py). Python sorts the strings, and finds where the strings with a given prefix end.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ UNKNOWN = -1
 
 
 class SetList:
-    """The sets of many texts, as they come. Comparing each portion with all before would be quadratic, so that is done once, at last."""
+    """Collects the sets of many texts. Duplicates are removed once, at the end: comparing each portion with all earlier ones would be
+    quadratic."""
 
     def __init__(self) -> None:
         self._parts: list[OpaqueSets] = []
         self._count = 0
 
     def add(self, sets: OpaqueSets) -> NDArray[np.int64]:
-        """The numbers that the sets have from now on; equal ones of them have one."""
+        """Adds sets and returns the numbers that they have from now on; equal sets among them share one."""
         which, first = sets.distinct()
         self._parts.append(sets if len(first) == len(sets) else sets.take(first))
         self._count += len(first)
         return which + (self._count - len(first))
 
     def joined(self, records: NDArray[np.void]) -> OpaqueSets:
-        """Each set once. The records get the numbers that the sets have then."""
+        """Returns each set once, and updates the records to the final numbers."""
         if not self._parts:
             return OpaqueSets.empty()
         sets = OpaqueSets.joined(self._parts)
@@ -60,10 +61,10 @@ class SetComputer:
         self._attributes = np.array(parsed.vocabulary.attributes.numbers(parsed.attributes), np.int32)
         self._prefix = np.full(len(self._strings), UNKNOWN, np.int64)
         self._prefix_end = np.zeros(len(self._strings), np.int64)
-        """What StringOrder has, of all patterns that were asked for."""
+        """As in StringOrder, for all patterns requested so far."""
 
     def compute(self, work: Work) -> ComputedSets:
-        """The sets of the nodes that are made now."""
+        """Returns the sets of the nodes of `work`."""
         used = used_sets(work.nodes, int(work.state[NODES]), work.found.tests, int(work.state[TESTS]), self._runs)
         if not used.any():
             number = np.full(len(used), NOT_COMPUTED, np.int64)
@@ -93,7 +94,8 @@ class SetComputer:
         return StringOrder(rank, number, self._prefix, self._prefix_end)
 
     def _find_prefixes(self, patterns: list[int]) -> None:
-        """Of `like`s with wildcards at most at their ends: the number of the prefix, and of the least string above all that have it."""
+        """For each `like` that has wildcards only at its ends, finds the number of its prefix, and of the least string above all that
+        have the prefix."""
         if not patterns:
             return
         strings = self._strings

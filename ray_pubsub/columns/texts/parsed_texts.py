@@ -1,7 +1,7 @@
-"""Texts read by the parsing kernel: their predicates in columns, and what Python adds to them.
+"""The predicates of texts that the parsing kernel has read, in columns, completed by Python.
 
-Python numbers the distinct attributes and strings, reads the few constants that the kernel does not (timestamps, long numbers) and checks
-the patterns that may be wrong; each distinct one once.
+Python numbers the distinct attributes and strings, parses the few constants that the kernel does not (timestamps, long numbers) and
+checks the patterns that may be invalid; each distinct one once.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ READERS: dict[int, tuple[Kind, Callable[[str, bool], Any]]] = {
 
 
 class ParsedTexts:
-    """The predicates of texts. Attributes are numbered by their place in `attributes`, which is sorted; strings as the vocabulary
-    numbers them."""
+    """The predicates of texts. An attribute's number is its position in `attributes`, which is sorted; strings have the vocabulary's
+    numbers."""
 
     def __init__(self, texts: Sequence[str], limits: Limits, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -49,7 +49,7 @@ class ParsedTexts:
         )
         self.read: NDArray[np.bool_]
         self.read, (leaves, operands, written, _) = parse_texts(data, start, stop, named, self.columns)
-        """Whether each text was read; language/parser.py shall look at the others."""
+        """Whether the kernel read each text; language/parser.py parses the others."""
         self.leaves, self.operands = self.columns.leaves[:leaves], self.columns.operands[:operands]
         self._buffer = self.columns.buffer[:written]
         self.attributes = self._number_attributes()
@@ -79,7 +79,7 @@ class ParsedTexts:
         raw = self._buffer.tobytes()
         _, start, stop = distinct.bytes
         places = zip(start.tolist(), stop.tolist(), strict=True)
-        if raw.isascii():  # then bytes are characters, and a slice of one text makes one object, not two
+        if raw.isascii():  # bytes are characters, so slicing one text creates one object, not two
             text = raw.decode()
             return which, [text[first:last] for first, last in places]
         return which, [raw[first:last].decode() for first, last in places]
@@ -126,7 +126,7 @@ class ParsedTexts:
 
     @staticmethod
     def _is_pattern(strings: list[str], pattern: int, escape: int) -> bool:
-        """`escape`: -1 for a regular expression."""
+        """Returns whether a pattern is valid. `escape` is -1 for a regular expression."""
         text = strings[pattern]
         try:
             if escape >= 0:
@@ -138,13 +138,13 @@ class ParsedTexts:
         return True
 
     def _refuse(self, operand: int) -> None:
-        """The text of an operand is read by language/parser.py after all, which says what is wrong with it."""
+        """Leaves the text of an operand to language/parser.py, which reports what is wrong with it."""
         leaf = int(np.searchsorted(self.leaves["first"], operand, side="right")) - 1
         self.read[int(np.searchsorted(self.columns.leaf_offsets, leaf, side="right")) - 1] = False
 
 
 def _encoded(texts: Sequence[str], limits: Limits) -> TextBytes:
-    """The texts as bytes; what is too long or not text at all becomes an empty text, which is no expression."""
+    """Returns the texts as bytes. A text that is too long, or not a str, becomes an empty text, which is not an expression."""
     longest = limits.text_length
     if set(map(type, texts)) > {str} or max(map(len, texts), default=0) > longest:
         texts = [text if type(text) is str and len(text) <= longest else "" for text in texts]
@@ -163,7 +163,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _read(kind: int, negative: bool, raw: bytes) -> tuple[int, int, float] | None:
-    """Kind, whole and rest of a constant; None if it is none."""
+    """Returns kind, whole and rest of a constant; None if it is not valid."""
     text = raw.decode()
     known, read = READERS[kind]
     try:

@@ -1,7 +1,7 @@
-"""From many texts to their clauses: tokens, predicates, normal form and records by kernels, whatever the shapes of the texts.
+"""Compiles many texts to clauses with kernels for tokens, predicates, normal form and records, whatever the shapes of the texts.
 
-No Python runs per text, only per distinct attribute, string and pattern. What the kernels do not read, because it is wrong, exceeds a limit
-or is merely unusual, is left to language/parser.py and clause_compiler.py: `left` says which texts that are.
+No Python runs per text, only per distinct attribute, string and pattern. Texts that the kernels cannot read, because they are wrong,
+exceed a limit or are merely unusual, are left to language/parser.py and clause_compiler.py; `left` lists them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ray_pubsub.settings import Limits
 __all__ = ["CompiledTexts", "compile_texts", "kernels_are_loaded", "portions"]
 
 CHARACTERS_AT_ONCE, TEXTS_AT_ONCE = 1 << 21, 1 << 16
-"""What is worked on together: enough that a call of a kernel costs nothing, not so much that scratch memory matters."""
+"""The size of a portion: large enough that calling a kernel costs nothing in comparison, small enough to keep scratch memory low."""
 LEAST_ROOM, MOST_AHEAD = 1 << 16, 1 << 20
 
 
@@ -47,15 +47,15 @@ class CompiledTexts:
     repeated: NDArray[np.bool_]
     """Texts with several clauses, of which more than one may hold."""
     conjunctive: NDArray[np.bool_]
-    """Texts of whose clauses all must hold."""
+    """Texts all of whose clauses must hold."""
     weakened: NDArray[np.bool_]
-    """Texts whose clauses find candidates only: the expression decides."""
+    """Texts whose clauses only find candidates: the expression decides."""
     left: NDArray[np.int64]
     """Texts that were not compiled."""
 
 
 def compile_texts(texts: Sequence[str], limits: Limits, *, runs: bool = True) -> CompiledTexts:
-    """The clauses of texts, and which texts must be looked at one by one. Without `runs`, every test is one record."""
+    """Compiles texts, and reports which texts must be compiled one by one. Without `runs`, every test is one record."""
     vocabulary, sets = Vocabulary(), SetList()
     form = np.full(len(texts), NOT_MADE, np.uint8)
     parts: list[_Part] = []
@@ -83,7 +83,7 @@ def compile_texts(texts: Sequence[str], limits: Limits, *, runs: bool = True) ->
 
 
 def kernels_are_loaded() -> bool:
-    """Whether this process has compiled the kernels, or read them from the disk."""
+    """Returns whether this process has already compiled the kernels or read them from disk."""
     return bool(write_records.signatures)  # type: ignore[attr-defined]
 
 
@@ -101,7 +101,7 @@ def _clauses(
     sizes = np.diff(columns.leaf_offsets)
     largest = int(sizes.max(initial=0))
     longest = int(np.diff(columns.program_offsets).max(initial=0))
-    # Beside what the largest may take, enough for many: what is done in Python between calls of the kernel costs a millisecond.
+    # Room for the largest text, and enough for many others: the Python code between two calls of the kernel takes a millisecond.
     room = room_for(largest, limits.clauses) + max(LEAST_ROOM, min(4 * len(parsed.leaves), MOST_AHEAD))
     work = Work.with_room(room, longest, len(parsed.attributes))
     computer = SetComputer(parsed, sets, runs)
@@ -124,7 +124,7 @@ def _clauses(
 
 
 def portions(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Texts that are worked on together, as ranges."""
+    """Splits the texts into ranges that are compiled together."""
     start, size = 0, 0
     for number, text in enumerate(texts):
         size += len(text) if isinstance(text, str) else 0
