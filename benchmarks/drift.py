@@ -28,7 +28,7 @@ CARRIED, STRAY = 30, 0.02
 
 
 def subscriptions(random_: random.Random, count: int) -> list[str]:
-    """Each tests a field of either side."""
+    """Returns each tests a field of either side."""
     return [
         f"left{random_.randrange(FIELDS)} = {random_.randrange(VALUES)} and right{random_.randrange(FIELDS)} = {random_.randrange(VALUES)}"
         for _ in range(count)

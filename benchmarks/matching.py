@@ -57,8 +57,8 @@ class Times(NamedTuple):
         return middle
 
     def over(self, other: Times) -> tuple[float, float]:
-        """How many times as long as another, in batches and one by one: the processor's time of the fastest rounds, as what else runs on
-        the machine only ever adds."""
+        """Returns how many times as long as another, in batches and one by one: the processor's time of the fastest rounds, as what else
+        runs on the machine only ever adds."""
         singles = self.singles[:, :, 1].min(axis=0).sum() / other.singles[:, :, 1].min(axis=0).sum()
         return float(self.batches[:, 1].min() / other.batches[:, 1].min()), float(singles)
 
@@ -132,7 +132,7 @@ def run(workload: Workload, engines: list[str]) -> None:
 
 
 def index_of(engine: str) -> ray_pubsub.MatchIndex:
-    """An index of that engine; of a part of auto's, an index whose segments are all of that kind."""
+    """Returns an index of that engine; of a part of auto's, an index whose segments are all of that kind."""
     if engine in engine_names():
         return ray_pubsub.MatchIndex(engine=engine)
     index = ray_pubsub.MatchIndex()
@@ -166,7 +166,7 @@ def took(work: Callable[[], object]) -> NDArray[np.float64]:
 
 
 def reference_times(workload: Workload, table: Table) -> tuple[float, Any]:
-    """The compiled reference's ms per event, and its matches: sorted ids per event."""
+    """Returns the compiled reference's ms per event, and its matches: sorted ids per event."""
     if workload.name == "W3":
         lists = InvertedLists(workload)
         lists.match()
@@ -199,7 +199,7 @@ def check(index: ray_pubsub.MatchIndex, dicts: list[dict[str, int]], expected: A
 
 
 def batch_of(workload: Workload, dicts: list[dict[str, int]], size: int) -> EventBatch:
-    """The workload's events and, for W1 and W2, further uniform ones, prepared."""
+    """Returns the workload's events and, for W1 and W2, further uniform ones, prepared."""
     rng = np.random.default_rng(1)
     if workload.name != "W3" and size > len(dicts):
         names = workload.names()

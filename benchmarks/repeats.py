@@ -86,7 +86,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _stream(distinct: int, batches: int, random: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    """Which events each batch has; with 0 distinct ones no two are alike."""
+    """Yields which events each batch has; with 0 distinct ones no two are alike."""
     if not distinct:
         yield from np.arange(batches * BATCH).reshape(batches, BATCH)
         return

@@ -114,7 +114,7 @@ class Bookkeeping:
         self.random = random.Random(7)
 
     def text(self, predicates: int = 10) -> str:
-        """A new subscription like W1's, noted as number `next`. Attributes it leaves out are unconstrained."""
+        """Returns a new subscription like W1's, noted as number `next`. Attributes it leaves out are unconstrained."""
         lows, highs = self.low[self.next], self.high[self.next]
         lows[:], highs[:] = np.iinfo(np.int32).min, np.iinfo(np.int32).max
         parts = []

@@ -199,7 +199,7 @@ class Rejection:
     error: RayPubSubError
 
     def at(self, position: int) -> Rejection:
-        """The same, at another position."""
+        """Returns the same, at another position."""
         return Rejection(position, self.id, self.error)
 
     def __str__(self) -> str:
@@ -403,7 +403,7 @@ class OverloadedError(RayPubSubError):
         super().__init__(f"{waiting:,} {what} are waiting already; try again in {retry_after:g} s{rest}")
 
     def unfinished(self, published: int, idempotency_key: str) -> OverloadedError:
-        """The same, of a publication of which part may be done."""
+        """Returns the same, of a publication of which part may be done."""
         return OverloadedError(self.what, self.waiting, self.retry_after, published, idempotency_key)
 
 
@@ -415,7 +415,7 @@ def _unfinished(published: int, key: str) -> str:
 
 
 def shortened(text: str, longest: int = 10 * SHOWN_CHARACTERS) -> str:
-    """The text, or its beginning: an error about a megabyte is read by a person too."""
+    """Returns the text, or its beginning: an error about a megabyte is read by a person too."""
     text = text if len(text) <= longest else text[:longest] + "…"
     return printable(text)
 
@@ -429,12 +429,12 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
 
 def printable(text: str) -> str:
-    """The text with lone surrogates written out: printing an error must not be an error."""
+    """Returns the text with lone surrogates written out: printing an error must not be an error."""
     return text.encode(errors="backslashreplace").decode()
 
 
 def point_at(text: str, position: int) -> str:
-    """The line of `text` around `position`, cut to a readable width, with a caret under the place."""
+    """Returns the line of `text` around `position`, cut to a readable width, with a caret under the place."""
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", position)
     line = text[start : len(text) if end < 0 else end]

@@ -35,7 +35,7 @@ def generated(folder: Path, scale: str) -> str:
 
 
 def _provenance(files: dict[str, ResultsFile]) -> list[str]:
-    """Where and when the measurements were taken; every different note once."""
+    """Returns where and when the measurements were taken; every different note once."""
     found: dict[str, list[str]] = {}
     for file in files.values():
         for name, text in file.notes.items():
@@ -44,7 +44,7 @@ def _provenance(files: dict[str, ResultsFile]) -> list[str]:
 
 
 def _size(results: ResultsFile) -> str:
-    """How many subscriptions and events a figure rests on."""
+    """Returns how many subscriptions and events a figure rests on."""
     counts = [sorted({int(row[part]) for row in results.rows if row.get(part)}) for part in ("subscriptions", "events")]
     shown = [f"{found[0]:,}" if len(found) == 1 else f"{found[0]:,} to {found[-1]:,}" for found in counts if found]
     return f"Measured with {' subscriptions or rules and '.join(shown)} events." if len(shown) == 2 else "Not measured."
@@ -91,7 +91,7 @@ def _section(claim: Claim, results: ResultsFile) -> list[str]:
 
 
 def _last_values(picture: Picture, results: ResultsFile) -> str:
-    """All series at the last point, the lowest first."""
+    """Returns all series at the last point, the lowest first."""
     if picture.measure == "each_event":
         return ""
     found = []

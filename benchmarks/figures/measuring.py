@@ -31,7 +31,7 @@ LARGE = 200_000
 
 
 def measure_point(name: str, place: int, scale: Scale, wanted: list[str]) -> list[dict[str, Any]]:
-    """A row per series."""
+    """Returns a row per series."""
     sweep = SWEEPS[name]
     points = sweep.chosen(scale)
     point = points[place]
@@ -49,7 +49,7 @@ def measure_point(name: str, place: int, scale: Scale, wanted: list[str]) -> lis
 
 
 def point_is_large(made: Made) -> bool:
-    """Whether memory should be given back between two series; for small ones that would take longer than measuring."""
+    """Returns whether memory should be given back between two series; for small ones that would take longer than measuring."""
     return isinstance(made, Workload) and made.subscriptions > LARGE
 
 
@@ -106,7 +106,7 @@ def measured(
 
 
 def built(made: Made, dicts: list[dict[str, Any]], series: str, point: Point) -> tuple[ray_pubsub.MatchIndex, float]:
-    """An index that has answered once, and the seconds of the processor that this took."""
+    """Returns an index that has answered once, and the seconds of the processor that this took."""
     engine, options = SERIES[series]
     index = ray_pubsub.MatchIndex(engine, options={**options, **point.options})
     source = made.predicates() if isinstance(made, Workload) else made.texts
@@ -222,7 +222,7 @@ def changes(index: ray_pubsub.MatchIndex, made: Made, size: int, count: int = CH
 
 
 def texts_of(made: Made, count: int) -> list[str]:
-    """The first subscriptions as texts."""
+    """Returns the first subscriptions as texts."""
     if not isinstance(made, Workload):
         return made.texts[:count]
     plain = made.closed()

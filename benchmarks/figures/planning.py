@@ -67,7 +67,7 @@ def measure_planning(name: str, place: int, scale: Scale) -> list[dict[str, Any]
 
 
 def inside(index: ray_pubsub.MatchIndex, dicts: list[dict[str, int]]) -> tuple[DexinSegment, EventCodes]:
-    """The one segment of an index, and events in its codes."""
+    """Returns the one segment of an index, and events in its codes."""
     engine = index._books.engine
     assert isinstance(engine, SegmentedIndex)
     (segment,) = engine.snapshot.blocks

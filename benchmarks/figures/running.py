@@ -38,7 +38,7 @@ class Task(NamedTuple):
 
 
 def chosen_sweeps(only: Iterable[str]) -> list[str]:
-    """The sweeps that the named figures and tables show; without names all."""
+    """Returns the sweeps that the named figures and tables show; without names all."""
     names = list(only) or [*PICTURES, *TABLES]
     known: dict[str, Picture | TableOf] = {**PICTURES, **TABLES}
     return list(dict.fromkeys(known[name].sweep for name in names))

@@ -117,7 +117,7 @@ class Sweep:
     """Whether all points are measured whatever the scale says."""
 
     def chosen(self, scale: Scale) -> list[Point]:
-        """The points that are measured at a scale."""
+        """Returns the points that are measured at a scale."""
         found = self.points(scale)
         if self.every_point or len(found) <= scale.points:
             return found

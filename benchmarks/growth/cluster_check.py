@@ -60,7 +60,7 @@ def measure_cluster(workload: Workload, plan: ShardPlan) -> MeasuredCluster:
 
 
 def part_of_workload(workload: Workload, chosen: NDArray[np.int64]) -> Workload:
-    """The same events, and these subscriptions, numbered from zero again."""
+    """Returns the same events, and these subscriptions, numbered from zero again."""
     lengths = np.diff(workload.offsets)
     kept = np.zeros(workload.subscriptions, bool)
     kept[chosen] = True

@@ -29,8 +29,8 @@ class Fit(NamedTuple):
 
 
 def fit_power(sizes: Sequence[float], costs: Sequence[float]) -> Fit:
-    """The fit with the least relative squares over all exponents from 0 to 2, constant and factor not negative. With two points there is no
-    constant."""
+    """Returns the fit with the least relative squares over all exponents from 0 to 2, constant and factor not negative. With two points
+    there is no constant."""
     x, y = np.asarray(sizes, float), np.asarray(costs, float)
     best: Fit | None = None
     least = np.inf

@@ -150,7 +150,7 @@ SHAPES: dict[str, Callable[[int], Workload]] = {"dense-n": dense, "sparse-n": sp
 
 
 def check_cluster(points: list[dict[str, Any]], whole: Workload) -> tuple[Cluster, MeasuredCluster]:
-    """The largest size on a few shards: predicted from the smaller sizes and a sample a tenth as large, and measured."""
+    """Returns the largest size on a few shards: predicted from the smaller sizes and a sample a tenth as large, and measured."""
     sample = part_of_workload(whole, np.arange(whole.subscriptions // 10))
     predicted = model_cluster(shard_plan(sample, CHECKED_SHARDS), whole.subscriptions, costs_of(points[:-1], sample))
     return predicted, measure_cluster(whole, shard_plan(whole, CHECKED_SHARDS))

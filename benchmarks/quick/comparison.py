@@ -50,7 +50,7 @@ class Budget:
 
 
 def given(subscriptions: Path, events: Path) -> Data:
-    """The user's own."""
+    """Returns the user's own."""
     found, rows = read_subscription_file(subscriptions), read_event_file(events)
     if not len(found) or not len(rows):
         raise UserDataError(

@@ -49,7 +49,7 @@ def read_subscription_file(path: Path) -> Subscriptions:
 
 
 def read_event_file(path: Path) -> Any:
-    """A list of dicts (JSON Lines) or an Arrow table (CSV, Parquet)."""
+    """Returns a list of dicts (JSON Lines) or an Arrow table (CSV, Parquet)."""
     return _json_lines(path) if path.suffix in (".jsonl", ".ndjson", ".json") else _table(path)
 
 

@@ -75,7 +75,7 @@ def _find(index, carried, out):
 
 @fast
 def _room(rows, used):
-    """The array, or a larger one with the same content if it is full."""
+    """Returns the array, or a larger one with the same content if it is full."""
     if used < len(rows):
         return rows
     larger = np.empty((2 * len(rows), rows.shape[1]), rows.dtype)
@@ -109,7 +109,7 @@ def _assign(tests, order, first, last, path, uses, columns):
 
 @fast
 def _side(tests, clause, column, middle):
-    """Where a clause's test of the column lies: wholly in the lower half (1), in the upper (2), or across (0)."""
+    """Returns where a clause's test of the column lies: wholly in the lower half (1), in the upper (2), or across (0)."""
     for test in range(tests.offsets[clause], tests.offsets[clause + 1]):
         if tests.column[test] == column:
             return 1 if tests.high[test] <= middle else 2 if tests.low[test] > middle else 0

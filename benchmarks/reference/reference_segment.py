@@ -123,7 +123,7 @@ class ReferenceSegment(CodedSegment):
 
     @abstractmethod
     def _laid_out(self, tests: ClauseTests, top: Any) -> Any:
-        """The reference's own index: a NamedTuple of arrays with a field `top`."""
+        """Returns the reference's own index: a NamedTuple of arrays with a field `top`."""
 
     def _match(self, codes: EventCodes) -> Any:
         events, clauses = len(codes.offsets) - 1, len(self)
@@ -143,7 +143,7 @@ class ReferenceSegment(CodedSegment):
 
 
 def starts_of(places: Any, count: int) -> Any:
-    """Where each run of equal, ascending places begins, and where the last ends."""
+    """Returns where each run of equal, ascending places begins, and where the last ends."""
     return np.concatenate([[0], np.cumsum(np.bincount(places, minlength=count))]).astype(np.int64)
 
 

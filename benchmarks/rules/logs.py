@@ -71,7 +71,7 @@ def event(random_: random.Random) -> dict[str, Any]:
 
 
 def rule(random_: random.Random) -> str:
-    """A conjunction of one to four conditions, mostly on parts of texts; some are alternatives."""
+    """Returns a conjunction of one to four conditions, mostly on parts of texts; some are alternatives."""
     parts = []
     for _ in range(random_.randint(1, 4)):
         word = random_.choice(WORDS) + str(random_.randrange(30))

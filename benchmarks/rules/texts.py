@@ -101,7 +101,7 @@ def expression(random_: random.Random, leaves: int) -> str:
 
 
 def large_rule(random_: random.Random) -> str:
-    """A disjunction of alternatives and a few conditions, as detection rules are."""
+    """Returns a disjunction of alternatives and a few conditions, as detection rules are."""
     leaves = int(10 ** random_.uniform(1, 3))
     alternatives = " or ".join(leaf(random_) for _ in range(leaves - 2))
     return f"({alternatives}) and {leaf(random_)} and not {leaf(random_)}"
@@ -117,7 +117,7 @@ def pattern(random_: random.Random, name: str) -> str:
 
 
 def any_leaf(random_: random.Random) -> str:
-    """A pattern, a set or a comparison, on one of 60 attributes."""
+    """Returns a pattern, a set or a comparison, on one of 60 attributes."""
     kind = random_.randrange(10)
     if kind < 6:
         return pattern(random_, f"s{random_.randrange(30)}")

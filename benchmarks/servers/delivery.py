@@ -47,7 +47,7 @@ class Clock:
 
 
 def simulated(policy: Policy, overflow: Overflow, load: float, events: int) -> list[LevelStats]:
-    """The counts after this many arrivals, when the queue is empty again."""
+    """Returns the counts after this many arrivals, when the queue is empty again."""
     random = np.random.default_rng(7)
     arrivals = np.cumsum(random.exponential(SERVICE / load, events)).tolist()
     levels = random.choice(len(LEVELS), events, p=SHARES).tolist()

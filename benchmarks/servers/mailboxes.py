@@ -33,7 +33,7 @@ STALLED_EVENTS, STALLED_MATCHES = 1000, 50
 
 
 def batches(matches: int, subscribers: int) -> list[DeliveryBatch]:
-    """A first one, in which mailboxes come into being, and those that are timed."""
+    """Returns a first one, in which mailboxes come into being, and those that are timed."""
     random = np.random.default_rng(5)
     return [
         DeliveryBatch(
@@ -50,7 +50,7 @@ def batches(matches: int, subscribers: int) -> list[DeliveryBatch]:
 
 
 def as_objects(given: list[DeliveryBatch], subscribers: int) -> Timing:
-    """The same batches put into plain queues, one per subscriber: an object for each delivery, no contents, no keys."""
+    """Returns the same batches put into plain queues, one per subscriber: an object for each delivery, no contents, no keys."""
     queues = [PriorityQueue(LEVELS) for _ in range(subscribers)]
     seconds = []
     for batch in given:
@@ -76,7 +76,7 @@ def delivered(mailboxes: Mailboxes, given: list[DeliveryBatch]) -> Timing:
 
 
 def consumed(mailboxes: Mailboxes, subscribers: int, columns: bool) -> tuple[int, str, str]:
-    """How many deliveries were polled and acknowledged, in up to POLLS of each; polled a second, acknowledged a second."""
+    """Returns how many deliveries were polled and acknowledged, in up to POLLS of each; polled a second, acknowledged a second."""
     polling = acking = 0.0
     count = 0
     subscriber = POLLS % subscribers if columns else 0  # others have been emptied
@@ -133,7 +133,7 @@ def table_of(matches: int) -> Table:
 
 
 def stalled_batch(number: int) -> DeliveryBatch:
-    """Each event matches STALLED_MATCHES subscriptions of subscriber 1, and one of subscriber 2."""
+    """Returns each event matches STALLED_MATCHES subscriptions of subscriber 1, and one of subscriber 2."""
     rows = np.repeat(np.arange(STALLED_EVENTS), STALLED_MATCHES + 1)
     subscribers = np.tile(np.append(np.full(STALLED_MATCHES, 1), 2), STALLED_EVENTS)
     events = np.arange(STALLED_EVENTS) + STALLED_EVENTS * number

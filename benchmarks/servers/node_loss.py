@@ -22,7 +22,7 @@ DEADLINE = 120.0
 
 
 def nodes_of(server: Server) -> dict[str, str]:
-    """Which node each process is on."""
+    """Returns which node each process is on."""
     import ray
 
     found: dict[str, Any] = ray._private.state.actors()

@@ -68,7 +68,7 @@ def _anonymous(pid: int) -> int:
 
 
 def _of_ray(parent: int) -> dict[str, int]:
-    """The store of the cluster's state (GCS) and the node's manager (raylet) of a cluster that this process has started."""
+    """Returns the store of the cluster's state (GCS) and the node's manager (raylet) of a cluster that this process has started."""
     found = {}
     for path in Path("/proc").glob("[0-9]*/status"):
         try:

@@ -82,7 +82,7 @@ class Segment(ABC):
 
     @abstractmethod
     def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
-        """The clauses as records again, for merging; or those with the chosen numbers, in that order."""
+        """Returns the clauses as records again, for merging; or those with the chosen numbers, in that order."""
 
     @abstractmethod
     def match(self, events: EventBatch) -> Hits:
@@ -94,8 +94,8 @@ class Segment(ABC):
 
     @abstractmethod
     def state(self, slots: NDArray[np.int64] | None = None) -> State:
-        """The saved form, from which the engine's `restore` makes the segment again. `slots`: the number that stands for each slot, if
-        it is not the slot itself."""
+        """Returns the saved form, from which the engine's `restore` makes the segment again. `slots`: the number that stands for each
+        slot, if it is not the slot itself."""
 
     @property
     def joint(self) -> bool:
@@ -148,7 +148,7 @@ class BuiltParts(Protocol):
         """Of the clauses of these slots, which ascend; they are renumbered from 0 on."""
 
     def tables_of(self, slots: NDArray[np.int64]) -> Any:
-        """The clauses of these slots, part by part: the place of each clause's owner in `slots`, and the table of the clauses."""
+        """Returns the clauses of these slots, part by part: the place of each clause's owner in `slots`, and the table of the clauses."""
 
 
 class View(Protocol):
@@ -181,7 +181,7 @@ class Engine(Protocol):
         """For the sources that `released` gave: the clauses of living slots, in the order of the slots."""
 
     def compacted(self, slots: NDArray[np.int64], sources: Callable[[int], Source]) -> Engine:
-        """A new engine with these slots only, numbered from 0 on. `sources`: the source of a new slot."""
+        """Returns a new engine with these slots only, numbered from 0 on. `sources`: the source of a new slot."""
 
     def built(self) -> BuiltParts | None:
         """What a saved index can keep so that loading need not build it again; None if there is no such thing."""
@@ -201,7 +201,7 @@ class Engine(Protocol):
         """Bytes held."""
 
     def view(self) -> View:
-        """The engine as it is now."""
+        """Returns the engine as it is now."""
 
     def explain(self, events: EventBatch) -> IndexPlan:
         """How `match` proceeds for a batch of one event."""

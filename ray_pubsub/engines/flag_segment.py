@@ -25,7 +25,7 @@ SPARSE = 8
 
 
 def single_flags(table: ClauseTable, vocabulary: Vocabulary) -> NDArray[np.bool_] | None:
-    """Which clauses ask for one flag alone; None if none does."""
+    """Returns which clauses ask for one flag alone; None if none does."""
     flags = vocabulary.attributes.flags
     if not flags:
         return None
@@ -65,7 +65,7 @@ class FlagSegment(Segment):
             counts = np.bincount(numbers - self._least, minlength=span)
         self._starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         self.owners = self.owners.view()
-        self.owners.flags.writeable = False  # as in a file that is read: the kernel sees one type of array
+        self.owners.flags.writeable = False  # read-only as in a loaded file: one array type for the kernel
 
     @property
     def nbytes(self) -> int:
@@ -98,7 +98,7 @@ class FlagSegment(Segment):
         return ClauseTable(len(numbers), owners, np.arange(len(numbers) + 1), tests, OpaqueSets.empty())
 
     def match(self, events: EventBatch) -> Hits:
-        """Owners of the clauses that hold, per event; an owner with several clauses may come more than once."""
+        """Returns the owners of the clauses that hold, for each event; an owner with several clauses may occur more than once."""
         offsets = np.zeros(events.size + 1, np.int64)
         if events.flags is None:
             return Hits(offsets, np.empty(0, np.int64))
@@ -106,7 +106,7 @@ class FlagSegment(Segment):
         return Hits(offsets, clauses_of_flags(rows, self._places(numbers), self._starts, self.owners, offsets))
 
     def _places(self, numbers: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Where in `starts` each flag is, something else for a flag that no clause asks for."""
+        """Returns where each flag is in `starts`; the position is arbitrary for a flag that no clause tests."""
         if self._direct:
             return numbers.astype(np.int64) - self._least
         place = np.minimum(np.searchsorted(self._flags, numbers), len(self._flags) - 1)

@@ -1,4 +1,4 @@
-"""Tests of more than one interval, in engines whose kernels know one interval per test."""
+"""Checks tests of several intervals, for engines whose kernels handle one interval per test."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["IntervalGaps"]
 
 
 class IntervalGaps:
-    """The tests of more than one interval: kernels see their hulls."""
+    """The tests of several intervals. Kernels see only their hulls, so the gaps between the intervals are checked here."""
 
     @classmethod
     def of(cls, coded: CodedTests) -> IntervalGaps | None:
-        """The holes of coded tests, None if there are none."""
+        """Returns the gaps of coded tests, or None if there are none."""
         if coded.pieces is None or not (coded.pieces >= 0).any():
             return None
         chosen, clauses = np.flatnonzero(coded.pieces >= 0), len(coded.offsets) - 1
@@ -38,7 +38,7 @@ class IntervalGaps:
         clauses: int,
         columns: int,
     ) -> None:
-        """`owner`, `column`, `pieces`: of the tests with holes, in the order of their clauses."""
+        """`owner`, `column`, `pieces`: of the tests with gaps, ordered by clause."""
         self._offsets = np.searchsorted(owner, np.arange(clauses + 1))
         self._column, self._pieces = column, pieces
         self._parts = parts
@@ -70,7 +70,7 @@ class IntervalGaps:
         keep_inside(cells, gaps, np.zeros(self._columns, np.int32), offsets, numbers)
 
     def pieces_of(self, clause: NDArray[np.int64], column: NDArray[np.int64]) -> tuple[Any, ...]:
-        """For tests given by clause and column, in that order: the number of their pieces, -1 for those of one interval."""
+        """Returns for tests given by clause and column, in that order, the number of their pieces; -1 for those of one interval."""
         key = clause * self._columns + column
         pieces = np.full(len(key), -1, dtype=np.int32)
         wanted = self._owner * self._columns + self._column

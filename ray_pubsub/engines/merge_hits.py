@@ -1,4 +1,4 @@
-"""The matches of several segments as one."""
+"""Merges the matches of several segments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["merge_hits"]
 
 
 def merge_hits(parts: list[Hits], events: int) -> Hits:
-    """Per event the matches of all the parts."""
+    """Returns for each event the matches of all parts."""
     if len(parts) == 1:
         return parts[0]
     if events == 1:

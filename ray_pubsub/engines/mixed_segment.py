@@ -1,4 +1,5 @@
-"""Clauses on common attributes apart from the others: in one segment, a few rare attributes would keep all clauses from bitmaps."""
+"""A segment with one part for clauses on common attributes and one for the others: in a single segment, a few rare attributes would rule
+out bitmaps for all clauses."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ COMMON = 64
 
 
 def on_common_attributes(table: ClauseTable, most: int) -> NDArray[np.bool_]:
-    """Which clauses test common attributes only, of which there are at most `most`."""
+    """Returns which clauses test common attributes only, of which there are at most `most`."""
     attribute = table.tests["attribute"][: table.test_count]
     uses = table.uses()
     common = uses * COMMON >= max(1, table.count)
@@ -50,7 +51,7 @@ class MixedSegment(Segment):
         return self.owners.nbytes + sum(part.nbytes for part in self.parts)
 
     def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
-        """The clauses as records again, for merging; or the chosen ones, in that order."""
+        """Returns the clauses as records again, for merging; or the chosen ones, in that order."""
         chosen = np.arange(len(self)) if chosen is None else chosen
         tables, first = [], 0
         place = np.empty(len(chosen), dtype=np.int64)
@@ -64,7 +65,7 @@ class MixedSegment(Segment):
         return join_tables(tables, [np.ones(table.count, dtype=bool) for table in tables]).take(place)
 
     def match(self, events: EventBatch) -> Hits:
-        """Owners of the clauses that hold, per event; an owner with several clauses may come more than once."""
+        """Returns the owners of the clauses that hold, for each event; an owner with several clauses may occur more than once."""
         return merge_hits([part.match(events) for part in self.parts], events.size)
 
     def state(self, slots: NDArray[np.int64] | None = None) -> State:
@@ -74,12 +75,12 @@ class MixedSegment(Segment):
         return tuple(block for part in self.parts for block in part.stats())
 
     def pivot_cost(self, frequency: NDArray[np.float64]) -> PivotCost | None:
-        """Of the parts that have pivots."""
+        """Adds up the costs of the parts that have pivots."""
         costs = [cost for part in self.parts if (cost := part.pivot_cost(frequency)) is not None]
         return PivotCost(sum(cost.now for cost in costs), sum(cost.again for cost in costs)) if costs else None
 
     def explain(self, events: EventBatch) -> SegmentPlan:
-        """The parts' plans as one."""
+        """Returns the parts' plans as one plan."""
         plans = [part.explain(events) for part in self.parts]
         partitions = Partitions(
             ", ".join(dict.fromkeys(plan.partitions.of for plan in plans)),

@@ -1,4 +1,4 @@
-"""The table of engines: all that is to be said of an engine is said in its row.
+"""The table of engines. A row says everything about an engine.
 
 A row names the segment class, which builds and restores segments; the options with their checks; and the cost formula by which `auto`
 compares engines. To add an engine, write the segment (most simply a subclass of engines/papers/coded_segment.py) and add a row.
@@ -53,11 +53,11 @@ ENGINES: dict[str, EngineEntry] = {
     "rein": EngineEntry(ReinSegment, options={"buckets": Number(1, 65_536)}, cost=cost.rein),
     "scan": EngineEntry(whole=ScanEngine),
 }
-"""By name. Tests add rows of their own."""
+"""The engines by name. Tests add rows of their own."""
 
 
 def engine_names() -> tuple[str, ...]:
-    """The engines that can be asked for."""
+    """Returns the engines that a user can choose."""
     return tuple(name for name, entry in ENGINES.items() if not entry.part_of_auto)
 
 
@@ -80,7 +80,7 @@ def check_engine(name: str, options: Mapping[str, Any]) -> None:
 
 
 def build_of(name: str, options: Mapping[str, Any]) -> Build:
-    """What makes an engine's segments."""
+    """Returns the function that builds an engine's segments."""
     entry = ENGINES[name]
     build: Any = entry.choose or entry.segment
     return partial(build, **options) if options else build

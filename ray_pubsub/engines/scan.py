@@ -1,4 +1,5 @@
-"""The oracle: every subscription is evaluated on every event, exactly as truth.py defines it. Every other engine must equal it."""
+"""The specification: evaluates every subscription on every event, exactly as truth.py defines it. Every other engine must give the same
+matches."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ __all__ = ["ScanEngine"]
 
 
 class ScanView:
-    """The expressions of one moment."""
+    """The expressions at one moment."""
 
     def __init__(self, trees: list[tuple[int, Tree]]) -> None:
         self._trees = trees
@@ -50,7 +51,7 @@ class ScanView:
 
 
 class ScanEngine:
-    """No index at all: slow, and obviously right."""
+    """An engine without an index: slow, and easily seen to be right."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -91,7 +92,7 @@ class ScanEngine:
         raise AssertionError("the scan builds nothing that could be restored")
 
     def wait_for_merges(self) -> None:
-        """There are none."""
+        """Does nothing: the scan has no merges."""
 
     def stats(self) -> EngineStats:
         count = len(self._sources)

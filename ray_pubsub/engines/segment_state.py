@@ -1,9 +1,9 @@
-"""Segments of every kind from their saved state.
+"""Restores segments of every kind from their saved state.
 
-Dense segments and pivot lists are kept as they lie in memory. Of the papers' engines and of conjunctions of disjunctions the coded clauses
-are kept, and the engine's own index is built again: it takes longer than reading, but saves coding.
+Dense segments and pivot lists are saved as they are in memory. For the papers' engines and for conjunctions of disjunctions, the coded
+clauses are saved and the engine's own index is rebuilt: this takes longer than reading, but saves the coding.
 
-A state is checked as far as kernels use it for places in memory: a forged state can give wrong matches, or an exception later, but no
+A state is checked wherever kernels use it for positions in memory: a forged state can give wrong matches, or an exception later, but no
 access beyond an array.
 """
 
@@ -26,11 +26,11 @@ from ray_pubsub.engines.shared_segment import SharedSegment
 __all__ = ["LAYOUT", "restored_segment"]
 
 LAYOUT = 4
-"""Of all states. Raised with every change of what a state holds, or of what a number in it means: an index whose blocks were saved in
-another layout is built from its subscriptions instead."""
+"""The version of all states' layout. Raise it with every change of what a state holds or of what a number in it means: an index whose
+blocks were saved in another layout is built from its subscriptions instead."""
 
 DEEPEST = 3
-"""A shared segment of a mixed one of plain ones."""
+"""The deepest nesting: a shared segment of a mixed one of plain ones."""
 
 
 def restored_segment(
@@ -41,7 +41,7 @@ def restored_segment(
     frequency: Frequency = None,
     depth: int = 0,
 ) -> Segment:
-    """Owners are below `slots`; `options` are those of the index's engine; `frequency` is for what is built again. Raises
+    """Owners must be below `slots`; `options` are those of the index's engine; `frequency` is used for what is rebuilt. Raises
     UnfitStateError."""
     kind = state.word("kind")
     check(depth < DEEPEST, "segments within segments")

@@ -1,4 +1,4 @@
-"""A segment in numbers, for `stats()`. Plain data that pickles."""
+"""Statistics of segments, for `stats()`: plain data that can be pickled."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["BlockStats", "CacheStats", "VectorCacheStats"]
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """Of the blocks there are now, each counted since it was built."""
+    """Statistics of the current blocks' cached bit sets, each counted since the block was built."""
 
     steps: int
     """Steps of matching that a cached bit set could have shortened."""
     hits: int
-    """Those that began at one."""
+    """Those that started from one."""
 
     @property
     def hit_rate(self) -> float | None:
@@ -25,18 +25,19 @@ class CacheStats:
 
 @dataclass(frozen=True, slots=True)
 class VectorCacheStats:
-    """Of caches from code vectors to matches (engines/vector_cache/), of the blocks there are now, each counted since it was built."""
+    """Statistics of the current blocks' caches from code vectors to matches (engines/vector_cache/), each counted since the block was
+    built."""
 
     on: bool
     """Whether one is in use: it is switched off where too few events repeat the codes of others, or where matching takes less time."""
     events: int
     """Events that were looked up."""
     hits: int
-    """Those that needed no matching."""
+    """Looked-up events that needed no matching."""
     vectors: int
     bytes: int
     saved: float
-    """Seconds of CPU time that were saved, about."""
+    """The CPU seconds saved, approximately."""
 
     @property
     def hit_rate(self) -> float | None:
@@ -45,7 +46,7 @@ class VectorCacheStats:
 
     @classmethod
     def total(cls, parts: Sequence[VectorCacheStats]) -> VectorCacheStats:
-        """Several as one."""
+        """Adds several up."""
         return cls(
             any(part.on for part in parts),
             sum(part.events for part in parts),
@@ -70,6 +71,6 @@ class BlockStats:
     cache: CacheStats | None = None
     """None if the block keeps no cached bit sets."""
     details: dict[str, int] = field(default_factory=dict)
-    """What the engine says of its index, by name: buckets, cells, pivots, …"""
+    """Figures about the engine's index, by name: buckets, cells, pivots, …"""
     vectors: VectorCacheStats | None = None
     """None if the engine has no cache of code vectors."""

@@ -1,4 +1,4 @@
-"""Equal clauses are stored once, with the list of those who own them (around any engine's segment)."""
+"""Stores equal clauses once, with the list of their owners, around a segment of any engine."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ray_pubsub.model.event_batch import EventBatch
 __all__ = ["SharedSegment", "build_shared"]
 
 WORTH = 16
-"""One clause in this many must be a repeat: a few repeats cost less than looking up, for every match, its other owners."""
+"""At least one clause in this many must be a repeat: with fewer, looking up the other owners of every match costs more than it saves."""
 
 
 def build_shared(table: ClauseTable, vocabulary: Vocabulary, build: Build, frequency: Frequency = None) -> Segment:
-    """The engine's segment; if a good part of the clauses repeat others, of one of each."""
+    """Returns the engine's segment; if many clauses repeat others, the segment of one clause of each group."""
     tests = table.tests[: table.test_count]
     group, first = np.empty(table.count, dtype=np.int32), np.empty(table.count, dtype=np.int32)
     places = np.full(1 << max(4, (2 * table.count).bit_length()), -1, dtype=np.int32)
@@ -39,7 +39,7 @@ def build_shared(table: ClauseTable, vocabulary: Vocabulary, build: Build, frequ
 
 
 class SharedSegment(Segment):
-    """Immutable. The segment inside holds one clause for each group of equal ones; this one knows the owners of each group."""
+    """Immutable. The inner segment holds one clause for each group of equal ones; this one stores the owners of each group."""
 
     engine = "shared"
 
@@ -78,7 +78,8 @@ class SharedSegment(Segment):
         return segment
 
     def stats(self) -> tuple[BlockStats, ...]:
-        """If several engines share the distinct clauses, the repeats are counted with the first: which engine holds them is not known."""
+        """If several engines share the distinct clauses, repeats are counted with the first, because it is not known which engine holds
+        them."""
         first, *others = self._inside.stats()
         return replace(first, shared=len(self) - len(self._inside)), *others
 
@@ -109,6 +110,6 @@ class SharedSegment(Segment):
         return self._inside.pivot_cost(frequency)
 
     def explain(self, events: EventBatch) -> SegmentPlan:
-        """Of the distinct clauses; the matches are those of all."""
+        """Explains the match of the distinct clauses; the matches are those of all."""
         plan = self._inside.explain(events)
         return replace(plan, shared=len(self) - len(self._inside), matches=len(self.match(events).slots))

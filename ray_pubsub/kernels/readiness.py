@@ -45,7 +45,7 @@ class _State:
 
 
 def are_ready() -> bool:
-    """Whether to use kernels. The first call may start a process that compiles them."""
+    """Returns whether to use kernels. The first call may start a process that compiles them."""
     if _State.ready:
         return True
     now = time.monotonic()
@@ -66,8 +66,9 @@ def _found_ready() -> bool:
 
 
 def _are_some_compiled() -> bool:
-    """Whether kernels were compiled before, of these or of other sources. Then what is missing is compiled where it is used: somebody works
-    on the kernels, and would have all of them compiled after every change. If a lock file is there, compiling all was begun and goes on."""
+    """Returns whether kernels were compiled before, of these or of other sources. Then what is missing is compiled where it is used:
+    somebody works on the kernels, and would have all of them compiled after every change. If a lock file is there, compiling all was
+    begun and goes on."""
     kernel: Any = insert
     use_cache(kernel)
     return kernel.stats.cache_path is not None and any(Path(kernel.stats.cache_path).parent.rglob("*.nbi"))

@@ -20,7 +20,7 @@ __all__ = ["fold_case"]
 
 
 def fold_case(tree: Tree) -> Tree:
-    """The same expression, for which 'A' and 'a' are one letter."""
+    """Returns the same expression, for which 'A' and 'a' are one letter."""
     match tree:
         case And(children):
             return And(tuple(map(fold_case, children)))
@@ -48,7 +48,7 @@ def _is_text(operand: Operand) -> bool:
 
 
 def _lower(name: str) -> str:
-    """The name of what is tested, in lower case."""
+    """Returns the name of what is tested, in lower case."""
     term = term_of(name)
     return name if isinstance(term, Call) and term.function == "lower" else computed_name(Call("lower", (term,)))
 

@@ -40,7 +40,7 @@ WITHOUT_LIMITS = Limits(
 
 
 def parse_by_grammar(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
-    """The tree of an expression; raises an ExpressionError that says what is wrong and where."""
+    """Returns the tree of an expression; raises an ExpressionError that says what is wrong and where."""
     if not isinstance(text, str):
         raise ExpressionTypeError(repr(text)[:200], f"an expression is a str, not {type(text).__name__}")
     if len(text) > limits.text_length:
@@ -54,7 +54,7 @@ def parse_by_grammar(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
 
 
 def parse_term_by_grammar(text: str) -> Term:
-    """The term of a computed attribute's name. It was within limits when it was written."""
+    """Returns the term of a computed attribute's name. It was within limits when it was written."""
     return cast(Term, _parsed(text, WITHOUT_LIMITS, "term"))
 
 

@@ -43,12 +43,12 @@ OPPOSITE: dict[str, Operator] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def is_flag(leaf: Holds) -> bool:
-    """Whether the predicate is exactly that an event has one flag."""
+    """Returns whether the predicate is exactly that an event has one flag."""
     return leaf.function in FLAGS and all(constant.kind is not None for constant in leaf.constants)
 
 
 def flag_name(leaf: Holds) -> str:
-    """The computed attribute that says whether it holds."""
+    """Returns the computed attribute that says whether it holds."""
     return COMPUTED + write(leaf)
 
 
@@ -145,7 +145,7 @@ def _in_networks(leaf: Holds, name: str, negated: bool) -> Tree:
 
 @lru_cache(maxsize=4096)
 def _called(function: str, name: str) -> str:
-    """The computed attribute that is a function of another one."""
+    """Returns the computed attribute that is a function of another one."""
     return computed_name(Call(function, (term_of(name),)))
 
 

@@ -101,12 +101,12 @@ class NormalForm:
         return _holds(self.node(), event)
 
     def tree(self) -> Tree:
-        """The normal form as an expression again."""
+        """Returns the normal form as an expression again."""
         return _tree_of(self.node())
 
 
 def normalize(tree: Tree, limits: Limits) -> NormalForm:
-    """The normal form of an expression."""
+    """Returns the normal form of an expression."""
     node = _positive(tree, False)
     bound = max(limits.clauses, sum(1 for _ in leaves(tree)))
     clauses = _clauses(node, bound)
@@ -190,7 +190,7 @@ def _name(item: tuple[str, Any]) -> str:
 
 
 def _clauses(node: Node, bound: int) -> list[Clause] | None:
-    """The conjunctions of a node; None if there are more than `bound`."""
+    """Returns the conjunctions of a node; None if there are more than `bound`."""
     if isinstance(node, Test):
         return [(node,)]
     if isinstance(node, AnyOf):
@@ -226,7 +226,7 @@ def _joined(left: Clause, right: Clause) -> Clause | None:
 
 
 def _disjunctions(node: Node, bound: int) -> list[AnyOf]:
-    """A conjunction of disjunctions, multiplied out as far as `bound` allows; what is left nests inside a member."""
+    """Returns a conjunction of disjunctions, multiplied out as far as `bound` allows; what is left nests inside a member."""
     if isinstance(node, AllOf):
         return [each for member in node.members for each in _disjunctions(member, bound)]
     if isinstance(node, Test):

@@ -49,7 +49,7 @@ GIVEN_UP = (UnreadableText, words.BadConstant, ExpressionError, RecursionError)
 
 
 def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
-    """The tree of an expression; raises an ExpressionError that says what is wrong and where."""
+    """Returns the tree of an expression; raises an ExpressionError that says what is wrong and where."""
     if isinstance(text, str) and len(text) <= limits.text_length:
         try:
             return read(text, limits)
@@ -59,7 +59,7 @@ def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
 
 
 def parse_term(text: str) -> Term:
-    """The term of a computed attribute's name. It was within limits when it was written."""
+    """Returns the term of a computed attribute's name. It was within limits when it was written."""
     try:
         return _Parser(text, WITHOUT_LIMITS).term()
     except GIVEN_UP:
@@ -67,7 +67,7 @@ def parse_term(text: str) -> Term:
 
 
 def read(text: str, limits: Limits) -> Tree:
-    """The tree, by this parser alone. Whatever it raises means that the grammar is to be asked."""
+    """Returns the tree, by this parser alone. Whatever it raises means that the grammar is to be asked."""
     check_size(text, limits)
     depth, tree = _condition(_Parser(text, limits).expression())
     if depth > limits.nesting_depth:
@@ -104,14 +104,14 @@ class _Parser:
         return True
 
     def expression(self) -> Any:
-        """The whole text."""
+        """Returns the whole text."""
         found = self._expression()
         if self._kind != "END":
             raise UnreadableText
         return found
 
     def term(self) -> Term:
-        """The whole text, which is the name of a computed attribute: a value, or a comparison of two."""
+        """Returns the whole text, which is the name of a computed attribute: a value, or a comparison of two."""
         found = _term(self._value(JOIN))
         if self._kind == "OPERATOR":
             symbol = self._texts[self._at]
@@ -147,7 +147,8 @@ class _Parser:
             self._step()
 
     def _predicate(self) -> Any:
-        """A value, and what is said about it, if anything. Predicates on plain attributes are made here, as most are of that sort."""
+        """Returns a value, and what is said about it, if anything. Predicates on plain attributes are made here, as most are of that
+        sort."""
         left = self._value(JOIN)
         kind = self._kind
         if kind == "OPERATOR":
@@ -263,7 +264,7 @@ class _Parser:
         return value
 
     def _number(self, signs: list[str]) -> Operand:
-        """A number behind signs. The least integer is a number only together with its sign, which is taken off the signs then."""
+        """Returns a number behind signs. The least integer is a number only together with its sign, which is taken off the signs then."""
         text, place = self._texts[self._at], self._places[self._at]
         self._step()
         try:

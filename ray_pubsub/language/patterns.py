@@ -21,7 +21,7 @@ LAST_BEFORE_SURROGATES, FIRST_AFTER_SURROGATES, LAST = "\ud7ff", "\ue000", "\U00
 
 @lru_cache(maxsize=4096)
 def compile_regexp(pattern: str) -> Any:
-    """The RE2 program of an unanchored pattern; `.search(text)` is the test."""
+    """Returns the RE2 program of an unanchored pattern; `.search(text)` is the test."""
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True  # whether it matches is all that is asked
@@ -55,7 +55,7 @@ def like_pieces(pattern: str, escape: str | None) -> tuple[str | int, ...]:
 
 
 def like_holds(pattern: str, escape: str | None, text: str) -> bool:
-    """Whether a text matches a `like` pattern. Most patterns need no regular expression, which takes 20 µs to compile."""
+    """Returns whether a text matches a `like` pattern. Most patterns need no regular expression, which takes 20 µs to compile."""
     match like_pieces(pattern, escape):
         case ():
             return not text
@@ -72,13 +72,13 @@ def like_holds(pattern: str, escape: str | None, text: str) -> bool:
 
 
 def like_to_regexp(pattern: str, escape: str | None) -> Any:
-    """The whole-string RE2 program of a `like` pattern."""
+    """Returns the whole-string RE2 program of a `like` pattern."""
     return compile_regexp(like_regexp(pattern, escape))
 
 
 @lru_cache(maxsize=4096)
 def like_regexp(pattern: str, escape: str | None) -> str:
-    """The regular expression that says the same as a `like` pattern."""
+    """Returns the regular expression that says the same as a `like` pattern."""
     body = "".join(
         re2.escape(piece) if isinstance(piece, str) else (".*" if piece == ANY_STRING else ".")
         for piece in like_pieces(pattern, escape)

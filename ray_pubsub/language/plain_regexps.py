@@ -36,7 +36,7 @@ def _plain() -> re.Pattern[str]:
 
 
 def is_plainly_valid(pattern: str) -> bool:
-    """Whether RE2 is certain to compile the pattern."""
+    """Returns whether RE2 is certain to compile the pattern."""
     if _plain().fullmatch(pattern) is None:
         return False
     counted = 0

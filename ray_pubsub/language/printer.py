@@ -36,7 +36,7 @@ OR, AND, NOT, LEAF = 0, 1, 2, 3
 
 
 def write(tree: Tree) -> str:
-    """The tree as text, with no more parentheses than it needs."""
+    """Returns the tree as text, with no more parentheses than it needs."""
     return _write(tree, OR)
 
 
@@ -84,7 +84,7 @@ def write_subject(name: str) -> str:
 
 
 def computed_name(term: Term) -> str:
-    """The name under which predicates test a term."""
+    """Returns the name under which predicates test a term."""
     return term.name if isinstance(term, Attribute) else COMPUTED + write_term(term)
 
 
@@ -92,7 +92,7 @@ UNARY, PRIMARY = 7, 8
 
 
 def write_term(term: Term, around: int = 0) -> str:
-    """The term as text; the same for all that mean the same calls."""
+    """Returns the term as text; the same for all that mean the same calls."""
     match term:
         case Attribute(name):
             return write_subject(name)
@@ -143,7 +143,7 @@ SHOWN_ELEMENTS = 10
 
 
 def show_value(value: Value) -> str:
-    """A value of an event, for people; of a long list the beginning."""
+    """Returns a value of an event, for people; of a long list the beginning."""
     if value.kind is not Kind.LIST:
         return write_operand(value.kind, value.plain)
     shown = [_show_element(element) for element in value.plain[:SHOWN_ELEMENTS]]

@@ -66,7 +66,7 @@ class Cutter(Protocol):
     def __call__(self, text: str) -> Cut: ...
 
     def many(self, texts: Sequence[str]) -> Sequence[Cut] | None:
-        """All of them at once; None if that cannot be."""
+        """Returns all of them at once; None if that cannot be."""
 
 
 Reader = Callable[[str], Any]
@@ -131,7 +131,7 @@ class ShapeCache:
         self._cutter = cutter
 
     def parse(self, text: str) -> Expression:
-        """The parsed expression; raises an ExpressionError."""
+        """Returns the parsed expression; raises an ExpressionError."""
         self._check(text)
         return self._parse(text, self._cutter(text) if self._cutter is not None else NOT_CUT)
 
@@ -207,7 +207,7 @@ class ShapeCache:
 
 
 def _cut(text: str) -> tuple[tuple[Any, ...], list[str]]:
-    """The text without its constants (the key of its shape), and the constants."""
+    """Returns the text without its constants (the key of its shape), and the constants."""
     if '"' in text or "`" in text:
         return _cut_quoted(text)
     parts = CONSTANT.split(text)
@@ -235,7 +235,7 @@ class Fixed(NamedTuple):
     numbers: tuple[int, ...]
 
     def apart(self, key: tuple[Any, ...], constants: list[str]) -> tuple[tuple[Any, ...], list[str]]:
-        """The key with these constants in it, and the other constants."""
+        """Returns the key with these constants in it, and the other constants."""
         others = [constant for number, constant in enumerate(constants) if number not in self.numbers]
         return (*key, *[constants[number] for number in self.numbers]), others
 
@@ -249,8 +249,8 @@ class FoundShape(NamedTuple):
 
 
 def _shape_of(tree: Tree, text: str) -> FoundShape | None:
-    """The shape; constants belong to it that do not stand in the tree at their places (they are in a term, or were folded). None if a
-    constant does not read as it stands in the tree."""
+    """Returns the shape; constants belong to it that do not stand in the tree at their places (they are in a term, or were folded). None
+    if a constant does not read as it stands in the tree."""
     written = {each.start(): each[0] for each in CONSTANT_OR_QUOTED.finditer(text) if each[0][0] not in '`"'}
     found: dict[int, Operand] = {}
     for leaf in leaves(tree):
@@ -298,7 +298,7 @@ LONGEST_WORD = 16
 
 
 def _before(text: str, place: int) -> str:
-    """The end of what stands before a place. Not all of it: that would be quadratic in a long text."""
+    """Returns the end of what stands before a place. Not all of it: that would be quadratic in a long text."""
     return text[max(place - LONGEST_WORD, 0) : place].rstrip() or text[:place].rstrip()
 
 
@@ -314,7 +314,7 @@ def _renumber(tree: Tree, rank: dict[int, int]) -> Tree:
 
 
 def fill_leaf(leaf: Leaf, constants: tuple[Any, ...]) -> Leaf:
-    """A predicate of a template with its constants in place."""
+    """Returns a predicate of a template with its constants in place."""
     return _map_leaf(leaf, lambda operand: _filled(operand, constants))
 
 

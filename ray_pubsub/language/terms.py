@@ -89,12 +89,12 @@ def as_value(tree: Tree) -> Term:
 
 
 def is_computed(name: str) -> bool:
-    """Whether a predicate on this name tests a term, not an attribute."""
+    """Returns whether a predicate on this name tests a term, not an attribute."""
     return name.startswith(COMPUTED)
 
 
 def is_flag_term(term: Term) -> bool:
-    """Whether the term is a flag: true of an event or absent from it (language/lowering.py)."""
+    """Returns whether the term is a flag: true of an event or absent from it (language/lowering.py)."""
     return isinstance(term, Condition) and isinstance(term.tree, Holds)
 
 
@@ -105,7 +105,7 @@ def flag_subjects(term: Term) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=65_536)
 def term_of(name: str) -> Term:
-    """The term that a predicate's name stands for."""
+    """Returns the term that a predicate's name stands for."""
     if not is_computed(name):
         return Attribute(name)
     from ray_pubsub.language.parser import parse_term  # the parser builds trees, and trees name terms
@@ -115,14 +115,14 @@ def term_of(name: str) -> Term:
 
 @lru_cache(maxsize=65_536)
 def attributes_of_name(name: str) -> frozenset[str]:
-    """The attributes of an event that a predicate on this name depends on."""
+    """Returns the attributes of an event that a predicate on this name depends on."""
     if not is_computed(name):
         return frozenset([name])
     return attributes_of_term(term_of(name))
 
 
 def attributes_of_term(term: Term) -> frozenset[str]:
-    """The attributes of an event that a term depends on."""
+    """Returns the attributes of an event that a term depends on."""
     return frozenset(attribute for part in parts_of(term) for attribute in _own_attributes(part))
 
 
@@ -145,7 +145,7 @@ def _needed(term: Term) -> frozenset[str]:
 
 
 def attributes_of_leaf(leaf: Tree) -> frozenset[str]:
-    """The attributes of an event that one predicate depends on."""
+    """Returns the attributes of an event that one predicate depends on."""
     if isinstance(leaf, Constant):
         return frozenset()
     if isinstance(leaf, Holds):
@@ -154,13 +154,13 @@ def attributes_of_leaf(leaf: Tree) -> frozenset[str]:
 
 
 def attributes_of(tree: Tree) -> set[str]:
-    """The attributes of an event that an expression depends on."""
+    """Returns the attributes of an event that an expression depends on."""
     return {name for leaf in leaves(tree) for name in attributes_of_leaf(leaf)}
 
 
 @lru_cache(maxsize=65_536)
 def name_uses_now(name: str) -> bool:
-    """Whether what a predicate on this name tests depends on the moment."""
+    """Returns whether what a predicate on this name tests depends on the moment."""
     if not is_computed(name):
         return False
     for part in parts_of(term_of(name)):
@@ -174,7 +174,7 @@ def name_uses_now(name: str) -> bool:
 
 
 def uses_now(tree: Tree) -> bool:
-    """Whether an expression depends on the moment, be it in a condition on elements."""
+    """Returns whether an expression depends on the moment, be it in a condition on elements."""
     for leaf in leaves(tree):
         if isinstance(leaf, Holds):
             if any(map(name_uses_now, leaf.attributes)) or (leaf.condition is not None and uses_now(leaf.condition)):
@@ -185,7 +185,7 @@ def uses_now(tree: Tree) -> bool:
 
 
 def parts_of(term: Term) -> Iterator[Term]:
-    """The term and all terms inside it; a condition is one part."""
+    """Yields the term and all terms inside it; a condition is one part."""
     stack = [term]
     while stack:
         part = stack.pop()
@@ -195,7 +195,7 @@ def parts_of(term: Term) -> Iterator[Term]:
 
 
 def measured(term: Call) -> tuple[int, int]:
-    """How many parts a term has, and how deep calls are nested in it."""
+    """Returns how many parts a term has, and how deep calls are nested in it."""
     size = depth = 0
     for argument in term.arguments:
         if isinstance(argument, Call):

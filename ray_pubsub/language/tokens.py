@@ -54,7 +54,7 @@ class Tokens(NamedTuple):
 
 
 def cut_tokens(text: str) -> Tokens:
-    """The tokens of a text. Raises UnreadableText."""
+    """Returns the tokens of a text. Raises UnreadableText."""
     kinds: list[str] = []
     texts: list[str] = []
     places: list[int] = []

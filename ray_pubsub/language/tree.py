@@ -153,7 +153,7 @@ def disjunction(children: list[Tree]) -> Tree:
 
 
 def leaves(tree: Tree) -> Iterator[Leaf]:
-    """The predicates, in the order of the text."""
+    """Yields the predicates, in the order of the text."""
     stack: list[Tree] = [tree]
     while stack:
         node = stack.pop()
@@ -166,7 +166,7 @@ def leaves(tree: Tree) -> Iterator[Leaf]:
 
 
 def operands(leaf: Leaf) -> tuple[Operand, ...]:
-    """The constants of a predicate, in the order of the text."""
+    """Returns the constants of a predicate, in the order of the text."""
     match leaf:
         case Comparison():
             return (leaf.operand,)

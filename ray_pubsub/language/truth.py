@@ -48,7 +48,7 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def truth(tree: Tree, event: Event) -> bool | None:
-    """Whether the expression is true, false or unknown (None) for the event."""
+    """Returns whether the expression is true, false or unknown (None) for the event."""
     match tree:
         case And(children):
             return _all(truth(child, event) for child in children)
@@ -90,7 +90,7 @@ def value_of(name: str, event: Event) -> Value | None:
 
 
 def value_of_term(term: Term, event: Event) -> Value | None:
-    """The value of a term; None if it is absent or unknown."""
+    """Returns the value of a term; None if it is absent or unknown."""
     match term:
         case Attribute(name):
             return value_of(name, event)

@@ -73,7 +73,7 @@ class ValueSet:
         return intersection([self, other])
 
     def contains(self, value: Value | None) -> bool:
-        """Whether the intervals (not the patterns) admit the value."""
+        """Returns whether the intervals (not the patterns) admit the value."""
         if value is None:
             return self.absent
         if value.kind is Kind.LIST:
@@ -118,7 +118,7 @@ class Interval:
 
 
 def intervals(cuts: Cuts) -> Iterator[Interval]:
-    """The intervals of a kind's part, in order."""
+    """Yields the intervals of a kind's part, in order."""
     for enter, leave in zip(cuts[::2], cuts[1::2], strict=True):
         low, low_closed = (None, False) if enter == BELOW_ALL else (enter[1], enter[2] == 0)
         high, high_closed = (None, False) if leave == ABOVE_ALL else (leave[1], leave[2] == 1)
@@ -126,7 +126,7 @@ def intervals(cuts: Cuts) -> Iterator[Interval]:
 
 
 def leaf_value_set(leaf: Tree, negated: bool) -> ValueSet:
-    """The values for which a predicate (or its negation) is TRUE: unknown is never in the set."""
+    """Returns the values for which a predicate (or its negation) is TRUE: unknown is never in the set."""
     match leaf:
         case Comparison(_, operator, operand):
             if operand.kind is None:
@@ -221,7 +221,7 @@ def _merged(sets: Sequence[ValueSet], needed: int) -> tuple[Cuts, Cuts, Cuts, Cu
 
 
 def _merge(parts: list[Cuts], needed: int) -> Cuts:
-    """The cuts of the places that at least `needed` of the sets cover."""
+    """Returns the cuts of the places that at least `needed` of the sets cover."""
     if parts.count(parts[0]) == len(parts):
         return parts[0]
     if len(parts) == needed == 2 and min(map(len, parts)) <= 2:

@@ -126,7 +126,7 @@ def read_special(text: str) -> float:
 
 @lru_cache(maxsize=4096)
 def write_name(name: str) -> str:
-    """The attribute as an identifier, in double quotes where it needs them."""
+    """Returns the attribute as an identifier, in double quotes where it needs them."""
     if (
         BARE_NAME.fullmatch(name)
         and name.lower() not in MOMENTS
@@ -137,7 +137,7 @@ def write_name(name: str) -> str:
 
 
 def write_operand(kind: Kind | None, plain: object) -> str:
-    """The constant as text that reads back as the same constant."""
+    """Returns the constant as text that reads back as the same constant."""
     if kind is None:
         return "null"
     if kind == Kind.STRING:

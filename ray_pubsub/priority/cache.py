@@ -42,7 +42,7 @@ class SignatureCache:
         self._window_lookups = self._window_hits = self._resting = 0
 
     def borrow(self, columns: int, events: int) -> CacheLines | None:
-        """The entries, for one batch, which must give them back; None if this batch is to do without the cache."""
+        """Returns the entries, for one batch, which must give them back; None if this batch is to do without the cache."""
         if not self.entries or not self._using.acquire(blocking=False):
             return None
         if self._resting > 0:

@@ -40,7 +40,7 @@ class RuleCompiler:
         self._compiler = Compiler(self.vocabulary, limits, runs=False)
 
     def compile(self, numbers: Sequence[int], sources: Sequence[Source]) -> tuple[ClauseTable, dict[int, str]]:
-        """The clauses of rules, and the rules that must be matched exactly, with the reason."""
+        """Returns the clauses of rules, and the rules that must be matched exactly, with the reason."""
         self._compiler.start_table()
         table = self._compiler.table
         refused: dict[int, str] = {}
@@ -79,7 +79,7 @@ class RuleCompiler:
         return join_tables(parts, [np.ones(part.count, dtype=bool) for part in parts]), refused
 
     def _compile_together(self, written: list[Written], refused: dict[int, str]) -> tuple[ClauseTable, list[Written]]:
-        """The clauses of texts that kernels compile, and what they leave."""
+        """Returns the clauses of texts that kernels compile, and what they leave."""
         compiled = compile_texts([source.text for _, source in written], self._limits, runs=False)
         table, sets = compiled.table, compiled.table.opaque
         owners, opaque = table.owners[: table.count], table.tests["form"][: table.test_count] & Form.OPAQUE != 0

@@ -53,7 +53,7 @@ class RuleIndexes:
         self.exact = MatchIndex(limits=limits)
 
     def of_level(self, level: int) -> MatchIndex:
-        """The index of a level above the default."""
+        """Returns the index of a level above the default."""
         return self._by_level[level - 1]
 
     def add_to_levels(self, numbers: Sequence[int], level_of: NDArray[np.uint8], sources: Sequence[Source]) -> None:
@@ -82,7 +82,7 @@ class RuleIndexes:
 
 
 def matched(index: MatchIndex, batch: EventBatch, snapshot: Snapshot) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The pairs of row and rule number that match, for rules that are visible in the snapshot."""
+    """Returns the pairs of row and rule number that match, for rules that are visible in the snapshot."""
     found = index.match_many(batch)
     numbers = np.asarray(found.subscription_ids, dtype=np.int64)
     rows = np.repeat(np.arange(batch.size), np.diff(found.offsets))

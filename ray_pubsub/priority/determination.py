@@ -191,7 +191,7 @@ class Determination:
         return levels
 
     def cells(self, bins: NDArray[np.uint16], number: int) -> NDArray[np.int64]:
-        """The cell of each event in one vector; negative if no rule of the vector can match it."""
+        """Returns the cell of each event in one vector; negative if no rule of the vector can match it."""
         starts, columns, tables, steps, *_ = self._vectors
         chosen = slice(int(starts[number]), int(starts[number + 1]))
         found = np.empty(len(bins), dtype=np.int64)

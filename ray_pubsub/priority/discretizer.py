@@ -120,7 +120,7 @@ def checked_discretizers(discretizers: Any) -> dict[str, Discretizer]:
 
 
 def given_cuts(discretizer: Bins | Categories) -> tuple[Kind, list[Cut]]:
-    """The kind of the discretizer's values, and its cuts in order."""
+    """Returns the kind of the discretizer's values, and its cuts in order."""
     values = discretizer.edges if isinstance(discretizer, Bins) else discretizer.values
     kind, plains = _check_values(type(discretizer).__name__, values)
     sides = (0,) if isinstance(discretizer, Bins) else (0, 1)
@@ -163,7 +163,7 @@ def described(discretizer: Discretizer) -> list[Any]:
 
 
 def restored(description: list[Any]) -> Discretizer | None:
-    """The discretizer that a file describes; None for a function."""
+    """Returns the discretizer that a file describes; None for a function."""
     match description:
         case ["quantiles", bins]:
             return Quantiles(bins)

@@ -17,7 +17,7 @@ __all__ = ["exact_levels", "explain_event", "measure_events"]
 
 
 def exact_levels(keeper: RuleKeeper, batch: EventBatch) -> NDArray[np.uint8]:
-    """The level of each event, by matching alone."""
+    """Returns the level of each event, by matching alone."""
     snapshot, indexes = keeper.snapshot, keeper.all_indexes()
     levels = np.zeros(batch.size, dtype=np.uint8)
     if len(indexes.exact):
@@ -32,7 +32,7 @@ def exact_levels(keeper: RuleKeeper, batch: EventBatch) -> NDArray[np.uint8]:
 
 
 def measure_events(keeper: RuleKeeper, batch: EventBatch) -> Measurement:
-    """The filters' answers beside the exact ones."""
+    """Returns the filters' answers beside the exact ones."""
     exact = exact_levels(keeper, batch)
     reported = np.zeros(batch.size, dtype=np.uint8)
     covered = np.zeros(batch.size, dtype=bool)
@@ -107,7 +107,7 @@ def _reason(
 
 
 def _signatures(keeper: RuleKeeper, levels: Levels, batch: EventBatch) -> tuple[SignatureAnswer, ...]:
-    """The event's signatures that a filter has."""
+    """Returns the event's signatures that a filter has."""
     determination, instances = keeper.snapshot.determination, keeper.instances
     if not determination.has_instances:
         return ()

@@ -41,13 +41,13 @@ class Levels:
         return self.names[0]
 
     def number(self, name: object) -> int:
-        """The number of a level; raises UnknownLevelError."""
+        """Returns the number of a level; raises UnknownLevelError."""
         number = self._number.get(name) if isinstance(name, str) else None
         if number is None:
             raise UnknownLevelError(name, self.names)
         return number
 
     def texts(self, numbers: NDArray[np.uint8]) -> list[str]:
-        """The names of many levels."""
+        """Returns the names of many levels."""
         found: list[str] = self._texts[numbers].tolist()
         return found

@@ -35,7 +35,7 @@ class PriorityBatch:
         return iter(self.to_list())
 
     def to_list(self) -> list[str]:
-        """The names, event by event."""
+        """Returns the names, event by event."""
         return [self.names[level] for level in self.levels.tolist()]
 
     def counts(self) -> dict[str, int]:

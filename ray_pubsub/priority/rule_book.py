@@ -62,5 +62,5 @@ class RuleBook:
         return source
 
     def instantiable(self, numbers: Sequence[int]) -> list[int]:
-        """Those above the default level: the others change no event's priority."""
+        """Returns those above the default level: the others change no event's priority."""
         return [number for number, level in zip(numbers, self.level_of[list(numbers)].tolist(), strict=True) if level]

@@ -28,7 +28,7 @@ RULES = FileKind(b"ray-pubrules", 1, "a file of priority rules")
 
 
 def dump(rules: PriorityRules) -> bytes:
-    """The content of the file."""
+    """Returns the content of the file."""
     header = {
         "levels": list(rules.levels),
         "confirm": rules.confirm,
@@ -107,7 +107,7 @@ def _of_content(
 
 
 def _tables(rules: PriorityRules) -> list[Any]:
-    """A table for each run of rules that came as expressions, or in one table of intervals."""
+    """Returns a table for each run of rules that came as expressions, or in one table of intervals."""
     book = rules._book
     items = [(identity, number, book.source(number)) for identity, number in book.number_of.items()]
     found = []

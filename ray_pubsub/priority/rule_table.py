@@ -35,7 +35,7 @@ class ReadRules(NamedTuple):
 
 
 def read_rules(table: Any, levels: Levels) -> ReadRules:
-    """The rules of a table; raises TableError if it cannot be read at all."""
+    """Returns the rules of a table; raises TableError if it cannot be read at all."""
     table = as_arrow_table(table, "rules")
     by_row, unknown = _levels_of_rows(table, levels)
     predicates = PredicateTable(table)
@@ -61,7 +61,7 @@ def read_rules(table: Any, levels: Levels) -> ReadRules:
 
 
 def _levels_of_rows(table: Any, levels: Levels) -> tuple[NDArray[np.int64], dict[int, RayPubSubError]]:
-    """Each row's level, and below 0 the names that are none: a negative number for each, and its error."""
+    """Returns each row's level, and below 0 the names that are none: a negative number for each, and its error."""
     if "level" not in table.column_names:
         needed = "id, level, attribute, low, high and, if wanted, low_closed, high_closed"
         raise TableError("level", f"missing; rules have the columns {needed}")
@@ -84,7 +84,7 @@ def _levels_of_rows(table: Any, levels: Levels) -> tuple[NDArray[np.int64], dict
 def _levels_of_rules(
     predicates: PredicateTable, by_row: NDArray[np.int64], errors: dict[int, RayPubSubError], ids: list[Any]
 ) -> tuple[NDArray[np.uint8], dict[int, Rejection]]:
-    """Each rule's level, and the rules that have none or several: number → Rejection, at the first such row."""
+    """Returns each rule's level, and the rules that have none or several: number → Rejection, at the first such row."""
     if not ids:
         return np.empty(0, np.uint8), {}
     rows = np.arange(len(predicates.attribute)) if predicates.input_rows is None else predicates.input_rows

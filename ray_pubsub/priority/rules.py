@@ -247,16 +247,17 @@ class PriorityRules:
     # ------------------------------------------------------------------------------------------------------------ answers
 
     def priority(self, event: Mapping[str, Any]) -> str:
-        """The level of one event. Raises EventError."""
+        """Returns the level of one event. Raises EventError."""
         return self.levels[int(self._determined(_one_event(event))[0][0])]
 
     def priorities(self, events: Any) -> list[str]:
-        """The level of each event: a list of dicts, a pyarrow Table or RecordBatch, or a pandas DataFrame. A bad event has the default
-        level; `levels_of` says which were bad, and why."""
+        """Returns the level of each event: a list of dicts, a pyarrow Table or RecordBatch, or a pandas DataFrame. A bad event has the
+        default level; `levels_of` says which were bad, and why."""
         return self.levels_of(events).to_list()
 
     def levels_of(self, events: Any, *, event_id: str | None = None) -> PriorityBatch:
-        """The levels of a batch as numbers in a column, 0 for the default. `event_id` names the attribute that holds the events' ids."""
+        """Returns the levels of a batch as numbers in a column, 0 for the default. `event_id` names the attribute that holds the events'
+        ids."""
         batch = read_events(events, event_id)
         found, snapshot = self._determined(batch)
         if batch.positions is not None:
@@ -276,7 +277,7 @@ class PriorityRules:
             return found
 
     def _attempt(self, batch: EventBatch) -> tuple[NDArray[np.uint8], Snapshot] | None:
-        """The levels at the present version; None if the rules were changed meanwhile so that the answer may be wrong."""
+        """Returns the levels at the present version; None if the rules were changed meanwhile so that the answer may be wrong."""
         keeper = self._keeper
         snapshot = keeper.snapshot
         masks, levels = self._looked_up(batch, snapshot)
@@ -297,7 +298,7 @@ class PriorityRules:
         return levels, snapshot
 
     def _looked_up(self, batch: EventBatch, snapshot: Snapshot) -> tuple[NDArray[np.uint64] | None, NDArray[np.uint8]]:
-        """The levels whose filters have the events, and the levels that are certain without asking an index."""
+        """Returns the levels whose filters have the events, and the levels that are certain without asking an index."""
         determination = snapshot.determination
         if not determination.has_instances or not batch.size:
             return None, np.zeros(batch.size, dtype=np.uint8)
@@ -344,11 +345,11 @@ class PriorityRules:
     # -------------------------------------------------------------------------------------------------------- explanations
 
     def level(self, id: str | int) -> str:
-        """The level of a rule."""
+        """Returns the level of a rule."""
         return self.levels[int(self._book.level_of[self._number(id)])]
 
     def expression(self, id: str | int) -> str:
-        """The text of a rule, as it was given; for one from `add_predicates`, as it would be written."""
+        """Returns the text of a rule, as it was given; for one from `add_predicates`, as it would be written."""
         with self._writing:
             number = self._number(id)
             return self._book.source(number).text_at(number)
@@ -360,7 +361,7 @@ class PriorityRules:
         return number
 
     def explain(self, event: Mapping[str, Any]) -> PriorityExplanation:
-        """Which rules give this event its priority, and by which signatures; print it to read it. Raises EventError."""
+        """Returns which rules give this event its priority, and by which signatures; print it to read it. Raises EventError."""
         from ray_pubsub.priority.examination import explain_event
 
         batch = _one_event(event)
@@ -369,8 +370,8 @@ class PriorityRules:
             return explain_event(self._keeper, self._levels, batch, level)
 
     def measure(self, events: Any) -> Measurement:
-        """The filters' answers for these events beside the exact ones: how many are too high, and whether the filters or the bins are
-        the reason. With `confirm=False` the first call builds match indexes of all rules."""
+        """Returns the filters' answers for these events beside the exact ones: how many are too high, and whether the filters or the bins
+        are the reason. With `confirm=False` the first call builds match indexes of all rules."""
         from ray_pubsub.priority.examination import measure_events
 
         with self._writing:
@@ -395,7 +396,7 @@ class PriorityRules:
     def load(
         cls, path: str | os.PathLike[str], *, discretizers: Mapping[str, Discretizer] | None = None
     ) -> PriorityRules:
-        """The rules of a file that `save` wrote. A discretizer that is a function is not in the file: give it again. Raises
+        """Returns the rules of a file that `save` wrote. A discretizer that is a function is not in the file: give it again. Raises
         IndexFileError."""
         from ray_pubsub.priority.rule_files import load
 

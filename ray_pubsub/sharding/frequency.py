@@ -71,16 +71,17 @@ class AttributeFrequencies:
             self._forget_the_rarest()
 
     def frequency(self, attribute: str) -> float:
-        """The share of events that carry the attribute, from 0 to 1; 0 if no event did."""
+        """Returns the share of events that carry the attribute, from 0 to 1; 0 if no event did."""
         count = self._counts.get(attribute)
         return 0.0 if count is None else min(1.0, count / self._events)
 
     def load(self, attribute: str) -> float:
-        """The cost of a clause under this pivot, relative to one that every event visits. All cost the same until events have been seen."""
+        """Returns the cost of a clause under this pivot, relative to one that every event visits. All cost the same until events have
+        been seen."""
         return max(RAREST, self.frequency(attribute)) if self._events else 1.0
 
     def frequencies(self) -> dict[str, float]:
-        """All that are known."""
+        """Returns all that are known."""
         return {attribute: self.frequency(attribute) for attribute in self._counts}
 
     def merge(self, other: AttributeFrequencies) -> None:
@@ -104,7 +105,7 @@ class AttributeFrequencies:
         return made
 
     def state(self) -> dict[str, Any]:
-        """The whole state, as plain data for msgpack."""
+        """Returns the whole state, as plain data for msgpack."""
         counts = {attribute: count / self._weight for attribute, count in self._counts.items()}
         return {
             "half_life": self.half_life,

@@ -63,20 +63,20 @@ class ShardMatches:
         subscribers: NDArray[np.int32],
         numbers: NDArray[np.int64] | None = None,
     ) -> ShardMatches:
-        """The same with one entry in the columns for every match."""
+        """Returns the same with one entry in the columns for every match."""
         return cls(offsets, np.arange(len(subscribers), dtype=np.int32), ids, subscribers, numbers)
 
     @classmethod
     def none(cls, events: int) -> ShardMatches:
-        """The answer without any match, for batches that need not visit any shard."""
+        """Returns the answer without any match, for batches that need not visit any shard."""
         return cls.each(
             np.zeros(events + 1, np.int64), np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int64)
         )
 
 
 def merge_matches(shards: Sequence[ShardMatches], events: int, *, repeated: bool = False) -> ShardMatches:
-    """All matches of all shards. With `repeated`, a subscription that is being moved may be in the answers of two shards: the first one
-    counts, and all shards must give numbers."""
+    """Returns all matches of all shards. With `repeated`, a subscription that is being moved may be in the answers of two shards: the
+    first one counts, and all shards must give numbers."""
     for part in shards:
         if part.events != events:
             raise SettingError("merge", f"a shard answered for {part.events} events, not for the batch's {events}")
@@ -104,7 +104,7 @@ def merge_matches(shards: Sequence[ShardMatches], events: int, *, repeated: bool
 
 
 def subscribers_of(parts: Sequence[ShardMatches]) -> NDArray[np.int32]:
-    """The codes of the subscribers that occur, each once, ascending."""
+    """Returns the codes of the subscribers that occur, each once, ascending."""
     most = max((int(part.subscribers.max()) for part in parts if len(part.subscribers)), default=-1)
     used = np.zeros(most + 1, np.bool_)
     for part in parts:
@@ -113,7 +113,7 @@ def subscribers_of(parts: Sequence[ShardMatches]) -> NDArray[np.int32]:
 
 
 def chained(batches: Sequence[ShardMatches]) -> ShardMatches:
-    """The matches of consecutive batches, as those of one batch."""
+    """Returns the matches of consecutive batches, as those of one batch."""
     ends = np.cumsum([0, *(int(batch.offsets[-1]) for batch in batches)])
     offsets = [batch.offsets[1:] + end for batch, end in zip(batches, ends.tolist(), strict=False)]
     return replace(_joined(batches), offsets=np.concatenate([np.zeros(1, np.int64), *offsets]))
@@ -134,7 +134,7 @@ def _joined(parts: Sequence[ShardMatches]) -> ShardMatches:
 
 
 def packed_ids(ids: NDArray[Any]) -> Any:
-    """The same ids in a form that crosses processes as bytes, without work for each id: strings become an Arrow column."""
+    """Returns the same ids in a form that crosses processes as bytes, without work for each id: strings become an Arrow column."""
     if ids.dtype != object:
         return ids
     try:
@@ -144,7 +144,7 @@ def packed_ids(ids: NDArray[Any]) -> Any:
 
 
 def unpacked_ids(ids: Any) -> NDArray[Any]:
-    """The ids as a numpy column of ints or of Python objects."""
+    """Returns the ids as a numpy column of ints or of Python objects."""
     if isinstance(ids, np.ndarray):
         return ids
     unpacked: NDArray[Any] = ids.to_numpy(zero_copy_only=False)

@@ -98,7 +98,7 @@ class PivotChooser:
         self._by_shape = {}
 
     def route(self, expression: Expression) -> Route:
-        """The route of a parsed expression; looked up if its shape was seen before."""
+        """Returns the route of a parsed expression; looked up if its shape was seen before."""
         known = self._by_shape.get(expression.shape)
         if known is None:
             tree = expression.shape.template
@@ -113,14 +113,14 @@ class PivotChooser:
         return route
 
     def route_of_tree(self, tree: Tree) -> Route:
-        """The route of an expression tree; constants need not be filled in."""
+        """Returns the route of an expression tree; constants need not be filled in."""
         found = self._needed(tree, False)
         if found is None:
             return UNIVERSAL
         return Route(tuple(sorted(found, key=self.rarity, reverse=True)))
 
     def routes_of_rows(self, rows: IntervalRows) -> PivotColumn:
-        """The routes of a table of intervals, in columns: each subscription is one clause that needs all its attributes."""
+        """Returns the routes of a table of intervals, in columns: each subscription is one clause that needs all its attributes."""
         uses = np.bincount(rows.attribute, minlength=len(rows.attributes))
         self.uses.update({name: int(count) for name, count in zip(rows.attributes, uses, strict=True) if count})
         order = sorted(range(len(rows.attributes)), key=lambda code: self.rarity(rows.attributes[code]))
@@ -158,7 +158,7 @@ class PivotChooser:
                 return self._one_of(needed_by_name(tree.attribute))
 
     def _one_of(self, needed: frozenset[str]) -> frozenset[str] | None:
-        """The best pivot of attributes that must all be present; None if there are none."""
+        """Returns the best pivot of attributes that must all be present; None if there are none."""
         return frozenset([min(needed, key=self.rarity)]) if needed else None
 
     def _cost(self, attributes: frozenset[str]) -> tuple[float, int, list[tuple[float, int, str]]]:

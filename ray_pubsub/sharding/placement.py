@@ -38,13 +38,13 @@ MOST_SHARDS = 1024
 
 
 def part_of(id: str | int) -> int:
-    """The part of its pivot that a subscription is in: a hash of its id, the same in every process."""
+    """Returns the part of its pivot that a subscription is in: a hash of its id, the same in every process."""
     content = id.encode() if isinstance(id, str) else id.to_bytes(8, "little", signed=True)
     return xxhash.xxh3_64_intdigest(content) % PARTS
 
 
 def parts_of(ids: Sequence[str | int] | NDArray[Any]) -> NDArray[np.uint8]:
-    """The parts of many ids."""
+    """Returns the parts of many ids."""
     if isinstance(ids, np.ndarray) and ids.dtype == np.int64:
         content, hashed = memoryview(ids.astype("<i8").tobytes()), xxhash.xxh3_64_intdigest
         places = range(0, len(content), 8)
@@ -96,7 +96,7 @@ class Placement:
         return list(self._sizes)
 
     def is_split(self, pivot: str) -> bool:
-        """Whether new subscriptions of the pivot are spread over shards."""
+        """Returns whether new subscriptions of the pivot are spread over shards."""
         state = self._pivots.get(pivot)
         return state is not None and state.table is not None
 
@@ -190,7 +190,7 @@ class Placement:
             self.version += 1
 
     def state(self) -> dict[str, Any]:
-        """The state that cannot be counted from the subscriptions, as plain data for msgpack."""
+        """Returns the state that cannot be counted from the subscriptions, as plain data for msgpack."""
         split = {pivot: state.table for pivot, state in self._pivots.items() if state.table is not None}
         return {"version": self.version, "shards": self.shards, "split": split}
 
@@ -213,7 +213,7 @@ class Placement:
         return state
 
     def _home(self, state: PivotState) -> int:
-        """The shard of a whole pivot: where most of it is or, for a new one, the shard with the least load."""
+        """Returns the shard of a whole pivot: where most of it is or, for a new one, the shard with the least load."""
         if state.counts:
             return max(state.counts, key=lambda shard: (state.counts[shard], -shard))
         return self._idlest()[0]

@@ -113,7 +113,7 @@ class Held:
         return taken
 
     def choose(self, wanted: float, gap: float) -> tuple[str, list[int]] | None:
-        """A pivot and its parts whose load is about `wanted` and less than the gap; None if there are none."""
+        """Returns a pivot and its parts whose load is about `wanted` and less than the gap; None if there are none."""
         slack = min(1.1 * wanted, gap * (1 - 1e-9))  # a little too much in one move is better than a second one
         place = bisect_right(self.weights, (slack, LAST))
         best, heaviest = (self.weights[place - 1] if place else None), self.weights[-1]

@@ -54,8 +54,8 @@ class ReroutePlan(NamedTuple):
 
 
 def plan_reroutes(groups: Sequence[RouteGroup], shards: int, frequencies: AttributeFrequencies) -> ReroutePlan:
-    """The changes that pay, if the stream stays as it is for as long as it is remembered; no changes if they would not. Subscriptions that
-    change go to the shard that has most of their new pivot."""
+    """Returns the changes that pay, if the stream stays as it is for as long as it is remembered; no changes if they would not.
+    Subscriptions that change go to the shard that has most of their new pivot."""
     before = fan_out(((group.shard, group.route) for group in groups), shards, frequencies)
     better = [group for group in groups if _share(group.route, frequencies) > MARGIN * _share(group.again, frequencies)]
     nothing = ReroutePlan([], before, before)
@@ -93,5 +93,5 @@ def fan_out(routes: Iterable[tuple[int, Route]], shards: int, frequencies: Attri
 
 
 def _share(route: Route, frequencies: AttributeFrequencies) -> float:
-    """The largest part of events that can ask for it."""
+    """Returns the largest part of events that can ask for it."""
     return 1.0 if route.universal else min(1.0, sum(map(frequencies.frequency, route.attributes)))

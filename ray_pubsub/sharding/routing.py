@@ -77,15 +77,15 @@ class ShardRoutes:
         self._set_universal(shard, False)
 
     def pivots(self, shard: int) -> dict[str, int]:
-        """How many subscriptions each pivot of a shard has."""
+        """Returns how many subscriptions each pivot of a shard has."""
         return dict(self._counts[shard])
 
     def universal(self, shard: int) -> int:
-        """How many universal subscriptions a shard has."""
+        """Returns how many universal subscriptions a shard has."""
         return self._universal[shard]
 
     def visited(self, attributes: Iterable[str]) -> tuple[int, ...]:
-        """The shards that may have a match for events that carry these attributes, ascending."""
+        """Returns the shards that may have a match for events that carry these attributes, ascending."""
         known = self._known  # read before the masks, so that no cached answer is older than the cache it is in
         key = tuple(attributes)
         found = known.get(key)

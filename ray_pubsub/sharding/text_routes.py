@@ -27,7 +27,7 @@ class TextsToRoute:
         self._parsed = [ParsedTexts(texts[start:stop], limits, Vocabulary()) for start, stop in portions(texts)]
 
     def routes(self, chooser: PivotChooser) -> list[Route | None]:
-        """The route of each text; None for one that language/parser.py must look at, since it is wrong or unusual."""
+        """Returns the route of each text; None for one that language/parser.py must look at, since it is wrong or unusual."""
         return [route for parsed in self._parsed for route in _routes(parsed, chooser)]
 
 

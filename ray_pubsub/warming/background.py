@@ -23,7 +23,7 @@ def offer_background() -> None:
 
 
 def compile_in_background(marker: Path) -> bool:
-    """Whether a process is compiling; starts one if none is. One that ended without having compiled all is not started again."""
+    """Returns whether a process is compiling; starts one if none is. One that ended without having compiled all is not started again."""
     if _is_locked(lock_path(marker)):
         return True
     if _started:

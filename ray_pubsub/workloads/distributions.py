@@ -52,7 +52,7 @@ def zipf_ranks(
 def distinct_in_rows(
     rng: np.random.Generator, values: int, shape: tuple[int, int], exponent: float
 ) -> NDArray[np.int64]:
-    """A row of distinct ranks each: what repeats an earlier one of its row is drawn again."""
+    """Returns a row of distinct ranks each: what repeats an earlier one of its row is drawn again."""
     assert shape[1] <= values, "a row cannot have more distinct values than there are"
     if shape[1] * 4 > values:  # drawing again would take long: order all by keys that favour heavy ranks
         weight = 1 / np.arange(1, values + 1) ** exponent

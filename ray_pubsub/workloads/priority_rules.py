@@ -50,7 +50,7 @@ class PriorityRuleSet:
         )
 
     def levels(self, values: NDArray[np.float64]) -> NDArray[np.uint8]:
-        """The exact level of each event."""
+        """Returns the exact level of each event."""
         found: NDArray[np.uint8] = self.grid[tuple(values.astype(int).T)]
         return found
 

@@ -50,28 +50,28 @@ class Ranges:
     seed: int = 1
 
     def having(self, **changed: Any) -> Ranges:
-        """The same with other parameters."""
+        """Returns the same with other parameters."""
         return replace(self, **changed)
 
 
 def dexin(**changed: Any) -> Ranges:
-    """The defaults of DEXIN's experiments. With distribution="zipf" its events are Zipf too."""
+    """Returns the defaults of DEXIN's experiments. With distribution="zipf" its events are Zipf too."""
     setting = Ranges(cardinality=10_000, points=0.1, width=(0.2, 0.8), events=1000)
     return setting.having(event_distribution=changed.get("distribution", "uniform"), **changed)
 
 
 def gem(**changed: Any) -> Ranges:
-    """The defaults of GEM's experiments."""
+    """Returns the defaults of GEM's experiments."""
     return Ranges(open_bounds=True, events=500).having(**changed)
 
 
 def rein(**changed: Any) -> Ranges:
-    """The defaults of REIN's experiments: 10 constraints on events of 20 attributes."""
+    """Returns the defaults of REIN's experiments: 10 constraints on events of 20 attributes."""
     return Ranges(attributes=20, constrained=10).having(**changed)
 
 
 def generate_ranges(setting: Ranges) -> Workload:
-    """The same arrays for the same setting, on every machine."""
+    """Returns the same arrays for the same setting, on every machine."""
     rng = np.random.default_rng(setting.seed)
     if setting.matching_rate is not None:
         return _with_matching_rate(rng, setting)

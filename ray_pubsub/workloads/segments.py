@@ -58,7 +58,8 @@ class Segments:
         return (self.text(number) for number in range(self.subscriptions if count is None else count))
 
     def predicates(self) -> Any:
-        """The segments over numbered values, as a table for `MatchIndex.add_predicates`: a row per value, or per gap of a `not in`."""
+        """Returns the segments over numbered values, as a table for `MatchIndex.add_predicates`: a row per value, or per gap of a `not
+        in`."""
         return predicate_table(self, ATTRIBUTES)
 
     def event(self, number: int) -> dict[str, Any]:
@@ -66,7 +67,7 @@ class Segments:
         return {name: value if name in ("age", "hour") else f"{name}{value}" for name, value in values}
 
     def event_table(self, *, numbered: bool = False) -> Any:
-        """All events as an Arrow table; `numbered` as for `predicates`."""
+        """Returns all events as an Arrow table; `numbered` as for `predicates`."""
         import pyarrow as pa
 
         columns = {}

@@ -45,12 +45,12 @@ class SparseTests:
     seed: int = 1
 
     def having(self, **changed: Any) -> SparseTests:
-        """The same with other parameters."""
+        """Returns the same with other parameters."""
         return replace(self, **changed)
 
 
 def generate_sparse(setting: SparseTests) -> Workload:
-    """The same arrays for the same setting, on every machine."""
+    """Returns the same arrays for the same setting, on every machine."""
     rng = np.random.default_rng(setting.seed)
     offsets, attribute = _chosen(rng, setting.subscriptions, setting.dimensions, setting.largest, setting.skew)
     draw, operand = rng.random(len(attribute)), _values(rng, setting, len(attribute))

@@ -53,7 +53,7 @@ class Workload:
         return [f"a{number}" for number in range(self.attributes)]
 
     def predicates(self) -> Any:
-        """The subscriptions as a table for `MatchIndex.add_predicates`; ids are 0, 1, …"""
+        """Returns the subscriptions as a table for `MatchIndex.add_predicates`; ids are 0, 1, …"""
         import pyarrow as pa
 
         ids = np.repeat(np.arange(self.subscriptions), np.diff(self.offsets))
@@ -64,7 +64,7 @@ class Workload:
         return pa.table(columns)
 
     def closed(self) -> Workload:
-        """The same with closed bounds only: values are whole numbers, so an open bound is the closed one next to it."""
+        """Returns the same with closed bounds only: values are whole numbers, so an open bound is the closed one next to it."""
         if self.low_closed is None or self.high_closed is None:
             return self
         low, high = self.low + ~self.low_closed, self.high - ~self.high_closed

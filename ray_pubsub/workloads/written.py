@@ -89,7 +89,7 @@ def forms(
 
 
 def _words(rng: np.random.Generator) -> NDArray[np.str_]:
-    """A vocabulary of two to four syllables a word; like real words, many share their first letters."""
+    """Returns a vocabulary of two to four syllables a word; like real words, many share their first letters."""
     chosen = zipf_ranks(rng, len(SYLLABLES), (VOCABULARY, 4), 0.7)
     lengths = rng.integers(2, 5, VOCABULARY)
     return np.array(

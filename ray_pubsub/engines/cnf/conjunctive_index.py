@@ -78,14 +78,14 @@ class CnfIndex:
         return self._entries[self._universal :]
 
     def pivots_of(self, subscription: int) -> list[int]:
-        """The columns under which a subscription is found; none if every event must compare it."""
+        """Returns the columns under which a subscription is found; none if every event must compare it."""
         if subscription in self.universal:
             return []
         first, last = self._members[self._disjunctions[subscription] :][:2]
         return sorted({int(column) for column in self._tests[3 * first : 3 * last : 3]})
 
     def met(self, column: int, code: int | None = None) -> NDArray[np.int32]:
-        """The subscriptions with a pivot in the column; or those of them that a code finds."""
+        """Returns the subscriptions with a pivot in the column; or those of them that a code finds."""
         if code is not None:
             runs = self._directory[4 * (self._base[column] + code) :][:4].reshape(2, 2)
         else:
@@ -94,8 +94,8 @@ class CnfIndex:
         return np.unique(np.concatenate([self._entries[start:end] for start, end in runs.tolist()]))
 
     def expectations(self, frequency: NDArray[np.float64]) -> tuple[float, float]:
-        """How many subscriptions an event is expected to meet if columns have this frequency: under their pivots, and under those that
-        would be chosen by it."""
+        """Returns how many subscriptions an event is expected to meet if columns have this frequency: under their pivots, and under those
+        that would be chosen by it."""
         tests = np.ascontiguousarray(self._tests.reshape(-1, 3).T)
         weights = disjunction_lists.weigh_disjunctions(self._members, *tests, self._top, frequency)
         firsts = self._disjunctions[:-1][np.diff(self._disjunctions) > 0]

@@ -64,7 +64,7 @@ class CnfSegment(Segment):
         return sum(part.nbytes for part in arrays) + self.index.nbytes
 
     def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
-        """The disjunctions as records again, for merging; or the chosen ones."""
+        """Returns the disjunctions as records again, for merging; or the chosen ones."""
         coded, owners = self.coded, self.owners
         if chosen is not None:
             coded, owners = chosen_tests(coded, chosen), owners[chosen]
@@ -110,7 +110,7 @@ class CnfSegment(Segment):
 def _alternatives(
     coded: CodedTests,
 ) -> tuple[NDArray[np.int64], tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]]:
-    """Where each disjunction's tests start, and the tests; those of several intervals as several tests."""
+    """Returns where each disjunction's tests start, and the tests; those of several intervals as several tests."""
     if coded.pieces is None or not (coded.pieces >= 0).any():
         return coded.offsets, (coded.column, coded.low, coded.high)
     split = coded.pieces >= 0

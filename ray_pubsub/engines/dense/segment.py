@@ -170,7 +170,7 @@ class DenseSegment(Segment):
         return self
 
     def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
-        """The clauses as records again, for merging; or the chosen ones."""
+        """Returns the clauses as records again, for merging; or the chosen ones."""
         if chosen is None:
             chosen = np.arange(len(self))
         place = np.argsort(self._carried)[chosen] if self._numbered else chosen
@@ -196,7 +196,7 @@ class DenseSegment(Segment):
         return int(self._lines)
 
     def fields(self) -> tuple[list[int], list[NDArray[Any]]]:
-        """The segment's numbers, then the arrays, by address, for kernels/dense/segment_group.py."""
+        """Returns the segment's numbers, then the arrays, by address, for kernels/dense/segment_group.py."""
         tables: list[NDArray[Any]] = [self._edges, self._least, self._bucket, self._group, self._rate]
         return list(map(int, self._clauses)), tables
 
@@ -264,7 +264,7 @@ class DenseSegment(Segment):
 
 @cache
 def _buckets_of_codes(buckets: int) -> NDArray[np.int64]:
-    """One array for all segments: the small ones of an index would otherwise each fetch their own, for every event."""
+    """Returns one array for all segments: the small ones of an index would otherwise each fetch their own, for every event."""
     found: NDArray[np.int64] = buckets_of_codes(buckets)
     return found
 

@@ -68,14 +68,14 @@ class DenseGroup:
         return Hits(np.array([0, len(slots)]), slots)
 
     def cached(self, events: SingleEvent, arguments: tuple[Any, ...]) -> NDArray[np.int64] | None:
-        """The slots of one event, by way of the cache; None if that is not used now."""
+        """Returns the slots of one event, by way of the cache; None if that is not used now."""
         if self.cache.waits() or not cache.ENABLED:
             return None
         return self.cache.match(lambda: self._key(events, arguments), lambda: self._slots(arguments))
 
     def _key(self, events: SingleEvent, arguments: tuple[Any, ...]) -> bytes:
-        """The layout, the numbers and the codes of strings. Codes of numbers would be found again more often, but the kernel makes them on
-        the way, and to make them here takes as long as some matches."""
+        """Returns the layout, the numbers and the codes of strings. Codes of numbers would be found again more often, but the kernel
+        makes them on the way, and to make them here takes as long as some matches."""
         _, whole, rest, texts = arguments
         layout: _Layout | None = events.plans.get(self._number) or self._layout(events)
         assert layout is not None, "there are no arguments without a layout"
@@ -86,7 +86,7 @@ class DenseGroup:
         return found
 
     def arguments(self, events: SingleEvent) -> tuple[Any, ...] | None:
-        """The segments and the event, as the kernel takes them. None as for `match`."""
+        """Returns the segments and the event, as the kernel takes them. None as for `match`."""
         if events.flags is not None:
             return None
         cells = events.cells()

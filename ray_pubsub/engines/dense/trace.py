@@ -67,7 +67,7 @@ def trace_dense(
 
 
 def _alike(of_code: NDArray[np.int64], code: int) -> tuple[int, int]:
-    """The least and the largest code in the same bucket or group."""
+    """Returns the least and the largest code in the same bucket or group."""
     first, behind = (int(np.searchsorted(of_code, of_code[code], side)) for side in ("left", "right"))
     return first, behind - 1
 

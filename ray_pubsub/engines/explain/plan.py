@@ -102,7 +102,7 @@ class IndexPlan:
         return (*self.segments, *self.tails)
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as dictionaries, lists, strings and numbers."""
+        """Returns the plan as dictionaries, lists, strings and numbers."""
         plain: dict[str, Any] = _listed(asdict(self))
         return plain
 

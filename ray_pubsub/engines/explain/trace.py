@@ -82,7 +82,7 @@ class OwnTests:
         """The columns that any of the clauses tests."""
 
     def after(self, column: int) -> int:
-        """How many are left once this column has been compared, too."""
+        """Returns how many are left once this column has been compared, too."""
         self._alive[self._failed_clause[self._failed_column == column]] = False
         return int(self._alive.sum())
 
@@ -93,7 +93,7 @@ class OwnTests:
 
 
 def values_of(codes: EventCodes, columns: int) -> NDArray[np.int32]:
-    """A single event's codes by column, 0 where it has none."""
+    """Returns a single event's codes by column, 0 where it has none."""
     assert len(codes.offsets) == 2, "one event is explained at a time"
     values = np.zeros(columns, np.int32)
     values[codes.column] = codes.code
@@ -101,7 +101,7 @@ def values_of(codes: EventCodes, columns: int) -> NDArray[np.int32]:
 
 
 def column_names(space: CodeSpace, vocabulary: Vocabulary, columns: Sequence[int] | NDArray[Any]) -> str:
-    """The attributes of columns; a pattern's column is named by the pattern."""
+    """Returns the attributes of columns; a pattern's column is named by the pattern."""
     names = [_column_name(space, vocabulary, int(column)) for column in islice(columns, NAMED)]
     more = len(columns) - len(names)
     return ", ".join(names) + (f" and {more:,} more" if more else "")
@@ -157,5 +157,5 @@ def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.
 
 
 def numbers_of(bits: NDArray[np.uint64], count: int) -> NDArray[np.int64]:
-    """The places of the bits that are set among the first `count`."""
+    """Returns the places of the bits that are set among the first `count`."""
     return np.flatnonzero(np.unpackbits(bits.view(np.uint8), count=count, bitorder="little"))

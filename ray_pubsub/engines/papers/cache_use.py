@@ -1,4 +1,4 @@
-"""How often an engine could begin at one of its cached bit sets (GEM section II.G) instead of working from the boundaries alone."""
+"""Counts how often an engine could start from a cached bit set (GEM section II.G) instead of from the boundaries alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["CacheUse"]
 
 
 class CacheUse:
-    """Counted once per call of a kernel, not per step, so the lock does not matter."""
+    """Counts are added once per call of a kernel, not per step, so the lock's cost does not matter."""
 
     __slots__ = ("_lock", "_stats")
 
@@ -19,7 +19,7 @@ class CacheUse:
         self._stats = CacheStats(0, 0)
 
     def add(self, steps: int, hits: int) -> None:
-        """`steps`: those that a cached bit set could have shortened; `hits`: those that began at one."""
+        """`steps`: those that a cached bit set could have shortened; `hits`: those that started from one."""
         with self._lock:
             self._stats = CacheStats(self._stats.steps + steps, self._stats.hits + hits)
 

@@ -1,8 +1,8 @@
 """What the papers' engines share: clauses coded once (columns/coding.py), events coded per batch, gaps between intervals checked.
 
-An engine is a subclass with `_build`, which makes its index from the coded tests, `_match`, which finds the clauses whose hulls admit
-an event's codes (most engines leave out what lies in a gap, too: engines/papers/gap_lists.py), and `_trace`, which says how. It sees
-integers only; kinds, strings, sets, patterns and absence are all codes by then.
+An engine is a subclass with three methods: `_build` builds its index from the coded tests, `_match` finds the clauses whose hulls admit
+an event's codes (most engines exclude gaps too: engines/papers/gap_lists.py), and `_trace` explains a match. An engine sees integers
+only: kinds, strings, sets, patterns and absence are all codes by then.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CodedSegment(Segment):
     code 0 is absence and space.top[column] the largest code. `match` may run in several threads at once: scratch memory is per thread."""
 
     _index: Any = ()
-    """The engine's own arrays, as a NamedTuple that its kernels take; made by `_build`."""
+    """The engine's own arrays, a NamedTuple that its kernels take; set by `_build`."""
 
     def __init__(self, clauses: ClauseTable | CodedClauses, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -65,7 +65,7 @@ class CodedSegment(Segment):
         return array_bytes((self.owners, coded.offsets, coded.column, coded.low, coded.high, self._index))
 
     def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
-        """The clauses as records again, for merging; or the chosen ones."""
+        """Returns the clauses as records again, for merging; or the chosen ones."""
         if chosen is not None:
             return decode_clauses(chosen_tests(self.coded, chosen), self.owners[chosen], self._vocabulary)
         return decode_clauses(self.coded, self.owners, self._vocabulary)
@@ -89,22 +89,22 @@ class CodedSegment(Segment):
 
     @abstractmethod
     def _build(self, coded: CodedTests) -> None:
-        """Makes the engine's own index."""
+        """Builds the engine's own index."""
 
     @abstractmethod
     def _match(self, codes: EventCodes) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Per event the numbers of the clauses that may match: (offsets, numbers), both owned by the caller. Hulls are decided; what lies
-        in a gap is left out as far as the engine knows gaps, and the others are compared afterwards."""
+        """Returns (offsets, numbers), both owned by the caller: for each event the clauses that may match. Hulls are decided; gaps are
+        excluded as far as the engine indexes them, and the remaining gaps are checked afterwards."""
 
     @abstractmethod
     def _trace(self, codes: EventCodes) -> Traced:
-        """`_match` of a single event, step by step."""
+        """Explains `_match` of a single event, step by step."""
 
     def _named(self, *columns: Any) -> str:
         return column_names(self.coded.space, self._vocabulary, columns)
 
     def _new_scratch(self) -> Any:
-        """Makes the scratch memory that `_match` needs in one thread."""
+        """Creates the scratch memory that `_match` needs in one thread."""
 
     def _scratch(self) -> Any:
         """Returns this thread's scratch memory, made when it is first needed."""
@@ -120,7 +120,7 @@ def tests_of(coded: CodedTests) -> ClauseTests:
 
 
 def array_bytes(part: Any) -> int:
-    """The size of all arrays in nested tuples."""
+    """Returns the size of all arrays in nested tuples."""
     if isinstance(part, tuple):
         return sum(array_bytes(each) for each in part)
     return part.nbytes if isinstance(part, np.ndarray) else 0

@@ -69,7 +69,7 @@ PLANNED = 1 << 20
 
 
 class DexinSegment(CodedSegment):
-    """`cache` is ω: cached bit sets for each attribute that all clauses test."""
+    """`cache` is ω: the number of cached bit sets for each attribute that all clauses test."""
 
     engine = "dexin"
 
@@ -85,7 +85,8 @@ class DexinSegment(CodedSegment):
         paper_costs: bool = False,
         block: int = BLOCK,
     ) -> None:
-        """`cache`: ω, cached bit sets for each attribute that all clauses test. `paper_costs`: plan by the printed formulas."""
+        """`cache`: ω, the number of cached bit sets for each attribute that all clauses test. `paper_costs`: plan with the printed
+        formulas."""
         assert block <= BLOCK, "a clause's number within its block fits 16 bits"
         assert not (exclusive_only and inclusive_only)
         self._omega = cache
@@ -113,7 +114,7 @@ class DexinSegment(CodedSegment):
         for each in bounds:
             sort_slots(each)
         begins = (np.arange(blocks)[:, None] * grid.first[-1] + grid.first[:-1]).reshape(-1)
-        # Where the list of each block and column begins; behind the last, where it ends.
+        # Where the list of each block and column begins, and after the last one its end.
         firsts = [np.append(each.starts[begins], len(each.ids)) for each in bounds]
         lows, highs = bounds
         lists = Lists(lows, highs, len(top), count, block)
@@ -124,7 +125,7 @@ class DexinSegment(CodedSegment):
         self._count_excluded(np.bincount(column, minlength=len(top)))
 
     def _count_excluded(self, tests: NDArray[np.int64]) -> None:
-        """The counters behind formula (3): per slot, the part of all clauses that a value in it excludes."""
+        """Computes the counters behind formula (3): for each slot, the share of all clauses that a value in it excludes."""
         clauses, cells = max(1, len(self)), int(self._grid.first[-1])
         low, high = (
             np.diff(part.starts).reshape(-1, cells).sum(axis=0) if cells else np.zeros(0)
@@ -134,12 +135,12 @@ class DexinSegment(CodedSegment):
         below, above = np.cumsum(high), np.cumsum(low[::-1])[::-1]  # the slot itself included
         before = np.concatenate([[0], below])[self._grid.first[:-1]]
         after = np.concatenate([above, [0]])[self._grid.first[1:]]
-        # By the printed formula the value's own slot is excluded on both sides.
+        # The printed formula counts the value's own slot as excluded on both sides.
         partly = 0.0 if self._paper_costs else np.where(self._grid.shift > 0, 0.5, 1.0)[column]
         self._excluded: Floats = (above - after[column] + below - before[column] - partly * (low + high)) / clauses
         absent = np.add.reduceat(low, self._grid.first[:-1]) / clauses if cells else np.zeros(0)
         shares = tests / clauses
-        # An attribute that few clauses test is never worth a step of the exclusive method, and need not be planned.
+        # An attribute that few clauses test is never worth a step of the exclusive method, so it is not planned.
         worth = shares > removal_costs(np.ones(1), self._clauses)
         self._planned = np.flatnonzero(worth | (self._only > 0) | self._paper_costs)
         self._place = np.full(len(tests), -1)
@@ -157,7 +158,7 @@ class DexinSegment(CodedSegment):
         return offsets, out[: offsets[-1]]
 
     def _plan(self, codes: EventCodes, start: int, stop: int) -> Plan:
-        """Algorithm 4 for the events start … stop - 1, from counters alone."""
+        """Runs Algorithm 4 for the events start … stop - 1, from counters alone."""
         rates = self._rates(codes, start, stop)
         if self._paper_costs:
             order, exclusive = published_plan(rates)
@@ -171,7 +172,7 @@ class DexinSegment(CodedSegment):
         return Plan(self._planned[order], exclusive)
 
     def _rates(self, codes: EventCodes, start: int, stop: int) -> Floats:
-        """Formula (3): the matching rates of the planned columns."""
+        """Computes formula (3): the matching rates of the planned columns."""
         cells = slice(int(codes.offsets[start]), int(codes.offsets[stop]))
         column, code = codes.column[cells], codes.code[cells]
         event = np.repeat(np.arange(stop - start), np.diff(codes.offsets[start : stop + 1]))
@@ -186,13 +187,13 @@ class DexinSegment(CodedSegment):
 
     @property
     def _clauses(self) -> int:
-        """Of a full block."""
+        """The number of clauses in a full block."""
         return max(1, min(self._block, len(self)))
 
     def _perform(
         self, plan: Plan, codes: EventCodes, start: int, offsets: NDArray[np.int64], out: NDArray[np.int32]
     ) -> NDArray[np.int32]:
-        """Any plan gives the same matches; only the time differs."""
+        """Executes a plan. Any plan gives the same matches; only the time differs."""
         event, stop = start, start + len(plan.exclusive)
         while event < stop:
             event, needed, taken, cached = match_pipeline(
@@ -204,8 +205,8 @@ class DexinSegment(CodedSegment):
         return out
 
     def _trace(self, codes: EventCodes) -> Traced:
-        """Estimates are the planner's: ε of Algorithm 4, accumulated. The inclusive part is reported by attribute, in the plan's order;
-        it ends with the columns that are never planned, for which there is no rate."""
+        """Traces a match. Estimates are the planner's: ε of Algorithm 4, accumulated. The inclusive part is reported by attribute, in the
+        plan's order; last come the columns that are never planned, which have no rate."""
         values, count, block = values_of(codes, self.coded.space.columns), len(self), self._block
         plan = self._plan(codes, 0, 1)
         order, exclusive = plan.order[0], int(plan.exclusive[0])
@@ -263,7 +264,7 @@ class DexinSegment(CodedSegment):
 
 
 def _exclusive_method(cached: int, blocks: int) -> str:
-    """The kernel takes caches or removals block by block, whichever is cheaper."""
+    """Names the method. The kernel uses caches or removals block by block, whichever is cheaper."""
     if cached in (0, blocks):
         return "exclusive, from a cache" if cached else "exclusive, by removals"
     return f"exclusive, from a cache in {cached} of {blocks} blocks"

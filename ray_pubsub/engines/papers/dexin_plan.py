@@ -42,19 +42,19 @@ class Plan(NamedTuple):
 
 
 def removal_costs(rates: Floats, clauses: int) -> Floats:
-    """The exclusive method by removals in a block of this many clauses: formula (4) in units of one check."""
+    """Returns the cost of the exclusive method by removals in a block of this many clauses: formula (4) in units of one check."""
     return (1 - rates + SETUP / max(1, clauses)) / CHECK
 
 
 def cached_cost(stride: float, clauses: int) -> float:
-    """The exclusive method with caches `stride` boundaries apart: the nearest is a quarter of that away on average. One pass over the
-    bit set comes on top."""
+    """Returns the cost of the exclusive method with caches `stride` boundaries apart: the nearest is a quarter of that away on average.
+    One pass over the bit set is added."""
     return (SETUP + stride / 4 + PASS * clauses / 64) / (CHECK * max(1, clauses))
 
 
 def first_fit(rates: Floats, costs: Floats, shares: Floats) -> Plan:
-    """Algorithm 4, Low-Matching-Rate-First-Fit: attributes by ascending matching rate; the first by the exclusive method, and on while
-    what is left of the clauses (ε, accumulated) would cost more by the inclusive one."""
+    """Algorithm 4, Low-Matching-Rate-First-Fit: sorts attributes by ascending matching rate. The first uses the exclusive method, and so
+    do the next ones while checking the clauses that are left (ε, accumulated) by the inclusive method would cost more."""
     order = np.argsort(rates, axis=1, kind="stable")
     left = np.cumprod(np.take_along_axis(rates, order, axis=1), axis=1)[:, :-1]
     later = order[:, 1:]
@@ -64,7 +64,7 @@ def first_fit(rates: Floats, costs: Floats, shares: Floats) -> Plan:
 
 
 def published_plan(rates: Floats) -> Plan:
-    """Algorithm 4 with the paper's own costs: formula (4) for the exclusive method, formula (5) for the inclusive one. By the printed
-    formula (3) a rate may be below zero, where the value's slot holds much; that is none."""
+    """Algorithm 4 with the paper's own costs: formula (4) for the exclusive method, formula (5) for the inclusive one. The printed
+    formula (3) can give a negative rate where the value's slot holds many bounds; it counts as 0."""
     known = np.maximum(rates, 0.0)
     return first_fit(known, 1 - known, np.ones_like(known))

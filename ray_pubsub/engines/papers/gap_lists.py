@@ -1,4 +1,4 @@
-"""Building the boundaries of gaps that the papers' engines prune by (kernels/papers/gap_toggles.py)."""
+"""Builds the boundaries of gaps by which the papers' engines exclude clauses (kernels/papers/gap_toggles.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["gap_toggles", "words_of"]
 
 
 def gap_toggles(coded: CodedTests, order: NDArray[Any], block: int) -> GapToggles:
-    """`order`: the clauses as they lie in blocks of `block`. Caches take about a byte a boundary."""
+    """`order`: the clauses in the order of their blocks of `block`. Caches take about a byte per boundary."""
     block = min(block, max(1, len(order)))
     columns = np.empty(0, np.int64)
     if coded.pieces is not None:
@@ -40,5 +40,5 @@ def gap_toggles(coded: CodedTests, order: NDArray[Any], block: int) -> GapToggle
 
 
 def words_of(clauses: int) -> int:
-    """Words of a bit set of the clauses."""
+    """Returns the number of words of a bit set of the clauses."""
     return -(-clauses // 64)

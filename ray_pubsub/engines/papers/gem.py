@@ -67,11 +67,12 @@ __all__ = ["GemSegment", "uniform_matches"]
 
 WORD = 64
 THICK = 64
-"""A column has a triangle in a block if one in this many of its clauses tests it; a bit set then costs at most 8 bytes a predicate."""
+"""A column has a triangle in a block if at least one in THICK of the block's clauses tests it; a bit set then costs at most 8 bytes per
+predicate."""
 BATCH = 256
-"""Events that go through a block one after the other, before the next block."""
+"""The number of events that go through a block before the next block is read."""
 MATCHES = 256
-"""Expected per event; more only make the output grow."""
+"""The expected number of matches per event; with more, the output array grows."""
 
 
 class GemSegment(CodedSegment):
@@ -153,7 +154,7 @@ class GemSegment(CodedSegment):
     def _blocks(
         self, columns: int, order: NDArray[np.int32], tests: ClauseTests
     ) -> list[tuple[NDArray[np.int64], NDArray[np.int64], bool]]:
-        """Per block the columns that get a triangle, how many clauses test each, and whether no test is left over."""
+        """Returns for each block the columns that get a triangle, how many clauses test each, and whether the triangles cover all tests."""
         found = []
         for start in range(0, len(order), self._block):
             chosen = order[start : start + self._block]
@@ -171,7 +172,7 @@ class GemSegment(CodedSegment):
         clauses: NDArray[np.int64],
         predicates: NDArray[np.int64],
     ) -> Triangles:
-        """Sizes of the triangles: not many more cells than predicates, and not more in a row than codes."""
+        """Computes the sizes of the triangles: not many more cells than predicates, and not more in a row than codes."""
         cells = np.array([min(self._tau, 1 + isqrt(2 * size)) for size in predicates.tolist()], np.int64)
         widths = -(-codes // cells)
         cells = -(-codes // widths)
@@ -203,7 +204,7 @@ class GemSegment(CodedSegment):
         return offsets, np.concatenate([np.empty(0, np.int32), *parts])
 
     def _match_some(self, codes: EventCodes, first: int, events: int, offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The matches of some events, from `first` on; fills in their offsets."""
+        """Returns the matches of some events, from `first` on; fills in their offsets."""
         tests, in_columns = tests_of(self.coded), events_of(codes)
         ends = np.zeros(len(self._index.is_covered) * events + 1, np.int64)
         found = np.empty(self._block + 1 + MATCHES * events, np.int32)
@@ -220,7 +221,7 @@ class GemSegment(CodedSegment):
         return out
 
     def _trace(self, codes: EventCodes) -> Traced:
-        """A partition is the clauses of one lead column; blocks are cut without regard to them."""
+        """Traces a match. A partition is the clauses of one lead column; blocks are cut without regard to partitions."""
         values = values_of(codes, self.coded.space.columns)
         lead_runs, lead_of_run, _ = self._index.leads
         carried = np.append(values > 0, True)[lead_of_run]
@@ -239,8 +240,8 @@ class GemSegment(CodedSegment):
         return Traced(Partitions("lead attributes", *counts, visited, len(self) - visited), traces, verified)
 
     def _trace_block(self, part: int, alive: NDArray[np.bool_], values: NDArray[np.int32]) -> tuple[Trace, int]:
-        """What is left of a block, and how many clauses were selected from. As for Algorithm 4, an estimate is the rate of the value's cell
-        times what was left before."""
+        """Returns what is left of a block, and how many clauses were selected from. As in Algorithm 4, an estimate is the rate of the
+        value's cell times the number of clauses left before."""
         index, size, left = self._index, len(alive), int(alive.sum())
         of_block, columns, widths, cells, first_cell, first_row, first_set = index.triangles
         bits = np.packbits(np.pad(alive, (0, -size % WORD)), bitorder="little").view(np.uint64)
@@ -309,12 +310,13 @@ class GemSegment(CodedSegment):
 
 
 def uniform_matches(cells: int, predicates: int) -> NDArray[np.int64]:
-    """Section II.F's closed form: of predicates spread evenly over a triangle, those that hold for a value in each cell of the diagonal."""
+    """Section II.F's closed form: returns how many of the predicates, spread evenly over a triangle, hold for a value in each cell of the
+    diagonal."""
     value = (np.arange(cells) + 0.5) / cells
     return np.rint(2 * value * (1 - value) * predicates).astype(np.int64)
 
 
 def _starts(lengths: NDArray[Any]) -> NDArray[np.int64]:
-    """Where each of consecutive runs starts, and where the last ends."""
+    """Returns where each of consecutive runs starts, and where the last ends."""
     starts: NDArray[np.int64] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return starts

@@ -47,8 +47,8 @@ SMALL_COUNTER = 255
 
 
 class OpIndexSegment(CodedSegment):
-    """`frequency`: per attribute number, the part of events that carry it; by default as often as predicates name it (section 4.1).
-    `segments` and `bits` are the paper's b and w."""
+    """`frequency`: for each attribute number the share of events that have it; by default proportional to how often predicates name it
+    (section 4.1). `segments` and `bits` are the paper's b and w."""
 
     engine = "opindex"
 
@@ -97,7 +97,7 @@ class OpIndexSegment(CodedSegment):
         return column_frequency(space, self._frequency)
 
     def pivot_cost(self, frequency: NDArray[np.float64]) -> PivotCost:
-        """What the formula minimizes: an event meets the clauses of every pivot that it carries."""
+        """Returns what the formula minimizes: an event visits the clauses of every pivot that it has."""
         coded, partitions = self.coded, self._index.partitions
         shares = column_frequency(coded.space, frequency)
         now = shares[self.pivots] @ np.diff(partitions.starts)[: len(self.pivots)]
@@ -113,9 +113,9 @@ class OpIndexSegment(CodedSegment):
         partition: NDArray[np.int64],
         position: NDArray[np.int32],
     ) -> predicate_lists.Lists:
-        """Per predicate: its column, its partition, and the position to count for."""
+        """Takes for each predicate its column, its partition, and the position to count for."""
         count = OPERATORS * max(1, len(self.pivots))
-        # More segments than predicates in a list would only be empty ones.
+        # A list with fewer predicates than segments would only have empty segments.
         segments = max(1, min(self._segments, len(column) // count))
         group = (partition * segments + column % segments) * OPERATORS + written.operator
         groups = count * segments
@@ -143,7 +143,7 @@ class OpIndexSegment(CodedSegment):
         return offsets, out[: offsets[-1]]
 
     def _trace(self, codes: EventCodes) -> Traced:
-        """Partition by partition; OpIndex estimates nothing once the pivots are chosen."""
+        """Traces a match partition by partition. OpIndex estimates nothing once the pivots are chosen."""
         values, count = values_of(codes, self.coded.space.columns), len(self)
         partitions = self._index.partitions
         carried = codes.column[codes.code > 0]
@@ -162,8 +162,8 @@ class OpIndexSegment(CodedSegment):
         return Traced(Partitions("pivots", len(traces), skipped, visited, count - visited), traces, verified)
 
     def _trace_partition(self, pivot: int, carried: NDArray[np.int32], values: NDArray[np.int32]) -> tuple[Trace, int]:
-        """What is left of a pivot's clauses, and how many were compared. A clause is left as long as its counter can still reach zero: no
-        attribute so far has failed to count for it."""
+        """Returns what is left of a pivot's clauses, and how many were compared. A clause is left while its counter can still reach zero,
+        that is while no attribute so far has failed to count for it."""
         partitions = self._index.partitions
         partition = int(partitions.of_column[pivot])
         first, last = partitions.starts[partition : partition + 2].tolist()
@@ -194,7 +194,7 @@ class OpIndexSegment(CodedSegment):
         return trace, int(optional.sum())
 
     def _needs(self, numbers: NDArray[np.int32]) -> tuple[NDArray[Any], ...]:
-        """The tests of some clauses: which of the clauses, the column, and how many predicates must count for it."""
+        """Returns the tests of some clauses: which of the clauses, the column, and how many predicates must count for it."""
         coded = self.coded
         starts = coded.offsets[numbers]
         lengths = coded.offsets[numbers + 1] - starts
@@ -205,7 +205,7 @@ class OpIndexSegment(CodedSegment):
         return np.repeat(np.arange(len(numbers)), lengths), coded.column[test], need
 
     def _counted(self, partition: int, column: int, code: int) -> dict[str, NDArray[np.int32]]:
-        """The lists of a partition that signatures leave for a value: operator → the positions it counts for."""
+        """Returns the lists of a partition that signatures leave for a value: operator → the positions it counts for."""
         tracks, lists = self._index.tracks, self._index.lists
         base, track = int(self._index.base[column]), predicate_lists.track_of(tracks, column, code)
         group = (partition * lists.segments + column % lists.segments) * OPERATORS
@@ -249,7 +249,7 @@ class OpIndexSegment(CodedSegment):
 
 
 def _rewritten(coded: CodedTests, tracks: NDArray[np.int32], need: NDArray[np.int32]) -> predicate_lists.Written:
-    """All tests as predicates. Counted first, then written."""
+    """Returns all tests as predicates. Counted first, then written."""
     total = _rewrite(tests_of(coded), _pieces(coded), tracks, need, None)
     written = predicate_lists.Written(np.empty(total, np.int32), np.empty(total, np.int8), np.empty(total, np.int32))
     _rewrite(tests_of(coded), _pieces(coded), tracks, need, written)
@@ -275,7 +275,7 @@ def _pieces(coded: CodedTests, chosen: Any = slice(None)) -> predicate_lists.Pie
 
 
 def _tracks(space: CodeSpace) -> NDArray[np.int32]:
-    """Per column the first code of each kind, and the code behind the last kind. A pattern's codes are one run."""
+    """Returns for each column the first code of each kind, and the code after the last kind. A pattern's codes are one run."""
     columns = len(space.attributes)
     tracks = np.full((space.columns, KINDS + 1), MATCH + 1, np.int32)
     tracks[:columns, :KINDS] = space.base.reshape(columns, KINDS)

@@ -53,7 +53,7 @@ SHARE = 16
 
 
 class ReinSegment(CodedSegment):
-    """`buckets`: of a list, at most."""
+    """`buckets`: the largest number of buckets per list."""
 
     engine = "rein"
 
@@ -95,7 +95,8 @@ class ReinSegment(CodedSegment):
         return offsets, out[: offsets[-1]]
 
     def _trace(self, codes: EventCodes) -> Traced:
-        """REIN estimates nothing: columns come as they are numbered, and nothing is compared but the bounds of one bucket in each list."""
+        """Traces a match. REIN estimates nothing: columns come in the order of their numbers, and only the bounds of one bucket in each
+        list are compared."""
         values = values_of(codes, self.coded.space.columns)
         grid, lows, highs, block, gaps = self._index
         count, cells = len(self), int(grid.first[-1])
@@ -143,7 +144,7 @@ class ReinSegment(CodedSegment):
 
 
 def _turns(values: NDArray[np.int32]) -> list[range]:
-    """The columns as the kernel takes them: neighbours that are absent at once, every other alone."""
+    """Returns the columns in the kernel's order: adjacent absent columns together, every other column alone."""
     turns: list[range] = []
     for column, value in enumerate(values.tolist()):
         if value == 0 and turns and values[turns[-1][0]] == 0:

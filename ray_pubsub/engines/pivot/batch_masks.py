@@ -27,29 +27,30 @@ from ray_pubsub.workspace import workspace
 __all__ = ["BatchMasks"]
 
 PAIRS = 1 << 20
-"""Room for matches before they are put in the order of their events; when it is used up, they become a run, and it is used again."""
+"""Room for matches before they are sorted by event. When it is full, its content becomes a sorted run and the room is reused."""
 LOOKED_AT = 128
-"""Events of a batch by which it is judged how many entries the others meet."""
+"""The number of events from which the number of entries that the others visit is estimated."""
 ENTRY, CLAUSE, NUMBER, CODE = 5, 20, 3, 1
-"""Nanoseconds, about: of an entry that an event meets; in a chunk of a clause, of a number in its row, of a code that has lines."""
+"""Approximate nanoseconds: for an entry that an event visits; and in a chunk for a clause, for a number in its row, for a code that has
+lines."""
 
 
 Cells: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
-"""Of events: offsets, columns, codes."""
+"""The cells of events: offsets, columns, codes."""
 
 
 class BatchMasks:
-    """Immutable. Reads the rows of a block, which stay where they are."""
+    """Immutable. It reads the rows of a block and does not copy them."""
 
     def __init__(self, lists: PivotLists, owners: NDArray[Any], top: NDArray[np.int32]) -> None:
         ranged = np.zeros(len(top), np.bool_)
         ranged_columns(lists.words, len(owners), ranged)
         self._lists = lists
         self._rows = rows = ClauseRows(lists.words, np.ascontiguousarray(owners, np.int32), lists.base, top, ranged)
-        self._plain = tuple(rows)  # NamedTuples take 30 µs to pass to a kernel
+        self._plain = tuple(rows)  # passing NamedTuples to a kernel takes 30 µs
 
     def pay(self, cells: Cells) -> bool:
-        """Whether to pass over all clauses once per chunk costs less than to follow the pivot lists of every event."""
+        """Returns whether one pass over all clauses per chunk costs less than following the pivot lists of every event."""
         offsets, column, code = cells
         events = len(offsets) - 1
         some = slice(0, int(offsets[min(events, LOOKED_AT)]))
@@ -62,7 +63,7 @@ class BatchMasks:
         return ENTRY * entries > -(-events // CHUNK) * chunk
 
     def match(self, cells: Cells) -> Hits | None:
-        """Owners of the clauses that hold, per event. None if the events have too many different values."""
+        """Returns the owners of the clauses that hold, for each event; None if the events have too many different values."""
         events = len(cells[0]) - 1
         lines = self._lines()
         parts: list[Hits] = []
@@ -91,7 +92,7 @@ class BatchMasks:
         return merge_hits(runs, count)
 
     def _lines(self) -> tuple[NDArray[Any], ...]:
-        """EventLines, this thread's, shared by all blocks. `equal` is left zeroed."""
+        """Returns this thread's EventLines, shared by all blocks. `equal` is left zeroed."""
         columns, spread = len(self._rows.top), len(self._lists.bucket)
         codes = workspace().take(("codes of a chunk", columns), _codes, columns)
         equal = workspace().take("lines of codes", _numbers, spread)
@@ -113,7 +114,7 @@ def _numbers(size: int) -> NDArray[np.uint16]:
 
 
 def _table(lines: int) -> NDArray[np.uint64]:
-    """On a cache line's boundary."""
+    """Returns an array that begins at a cache line."""
     raw = np.empty(min(lines, MOST_LINES) * WORDS + 8, np.uint64)
     start = -raw.ctypes.data % 64 // 8
     return raw[start : start + min(lines, MOST_LINES) * WORDS].reshape(-1, WORDS)

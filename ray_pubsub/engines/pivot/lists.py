@@ -1,4 +1,4 @@
-"""Building pivot lists of coded clauses: pivots are chosen (kernels/pivot/pivot_choice.py), entries sorted, rows written in order."""
+"""Builds pivot lists of coded clauses: chooses pivots (kernels/pivot/pivot_choice.py), sorts entries, writes rows in their order."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ NONE = np.empty(0, np.int32)
 class Built(NamedTuple):
     lists: PivotLists
     rows: NDArray[np.uint32]
-    """Where the row of each clause starts; clauses are numbered as their rows lie."""
+    """Where the row of each clause starts; clauses are numbered in the order of their rows."""
     owners: NDArray[np.int32]
-    """Of each clause."""
+    """The owner of each clause."""
 
 
 def build_lists(coded: CodedTests, owners: NDArray[np.int64], frequency: Frequency = None) -> Built:
-    """`owners`: of each clause; `frequency`: per attribute number, the share of events that carry it."""
+    """`owners`: of each clause; `frequency`: for each attribute number the share of events that have it."""
     tests, space = coded_rows(coded), coded.space
     shares = shares_of(tests, space, frequency)
     weights = weights_of(tests, shares)
@@ -89,8 +89,8 @@ def coded_rows(coded: CodedTests) -> CodedRows:
 def shares_of(
     tests: CodedRows, space: CodeSpace, frequency: Frequency = None, different: NDArray[np.float64] | None = None
 ) -> Shares:
-    """What is expected of events, from the clauses' constants and from what is known of the attributes. `different`: per column how many
-    constants there are, if these are a sample of the tests."""
+    """Estimates the values of events from the clauses' constants and from what is known about the attributes. `different`: for each
+    column the number of constants, if these are a sample of the tests."""
     base, _ = places(space.top)
     below = value_shares(tests, base, space.top, np.zeros(space.columns) if different is None else different)
     weights = column_frequency(space, frequency)
@@ -113,7 +113,7 @@ def pivots_of(tests: CodedRows, shares: Shares, weights: TestWeights) -> Choice:
 
 
 def places(top: NDArray[np.int32]) -> tuple[NDArray[np.int64], int]:
-    """Where each column begins in the directory, and how many places there are in all."""
+    """Returns where each column begins in the directory, and how many places there are in all."""
     ends = np.cumsum(top.astype(np.int64) + 1)
     return np.concatenate([[0], ends])[:-1], int(ends[-1]) if len(ends) else 0
 
@@ -121,7 +121,8 @@ def places(top: NDArray[np.int32]) -> tuple[NDArray[np.int64], int]:
 def _buckets(
     base: NDArray[np.int64], top: NDArray[np.int32], below: NDArray[np.float64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-    """The bucket of every code, so that a frequent value has one for itself, and per column the share of values below each bucket."""
+    """Returns the bucket of every code, so that a frequent value has one for itself, and per column the share of values below each
+    bucket."""
     if not len(top):
         return np.empty(0, np.uint8), np.empty(0)
     share = np.diff(below, prepend=0.0)
@@ -137,7 +138,7 @@ def _buckets(
 def _written(
     tests: CodedRows, order: NDArray[np.int64], pivots: NDArray[np.int64], space: CodeSpace
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint16] | NDArray[np.int32]]:
-    """Where the rows start, in this order, and the rows."""
+    """Returns where the rows start, in this order, and the rows."""
     starts = np.empty(len(order) + 1, np.int64)
     sizes = np.empty(len(tests.column), np.int32)
     row_sizes(tests, order, sizes, starts)
@@ -151,7 +152,7 @@ def _written(
 
 
 def coded_of_rows(space: CodeSpace, words: NDArray[Any], starts: NDArray[np.uint32]) -> CodedTests:
-    """The tests of the rows that start at these places."""
+    """Returns the tests of the rows that start at these places."""
     tests, several, pieces = count_rows(words, starts)
     column, low, high = (np.empty(tests, np.int32) for _ in range(3))
     rows = CodedRows(
@@ -163,5 +164,5 @@ def coded_of_rows(space: CodeSpace, words: NDArray[Any], starts: NDArray[np.uint
 
 
 def rows_of(lists: PivotLists, rows: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """The clause of each entry."""
+    """Returns the clause of each entry."""
     return np.searchsorted(rows, lists.entries[3::4] & (PROVEN - 1))

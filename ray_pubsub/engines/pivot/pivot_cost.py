@@ -1,4 +1,4 @@
-"""How many entries of pivot lists an event is expected to meet, under the pivots that they have and under those they would get now."""
+"""Estimates how many entries of pivot lists an event visits, with the current pivots and with those that would be chosen now."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ray_pubsub.kernels.pivot.pivot_lists import PROVEN, PivotLists
 __all__ = ["cost_of_pivots"]
 
 SAMPLE = 65_536
-"""Clauses that are looked at; of more, evenly spaced ones."""
+"""The largest number of clauses examined; of more, evenly spaced ones are taken."""
 
 
 def cost_of_pivots(lists: PivotLists, rows: NDArray[np.uint32], space: CodeSpace, frequency: Frequency) -> PivotCost:
-    """`rows`: where the row of each clause starts. Clauses without a pivot are met by every event whatever happens, and not counted."""
+    """`rows`: where the row of each clause starts. Clauses without a pivot are visited by every event in any case, and are not counted."""
     step = max(1, -(-len(rows) // SAMPLE))
     chosen = np.arange(0, len(rows), step)
     tests = coded_rows(coded_of_rows(space, lists.words, rows[chosen]))
@@ -35,10 +35,11 @@ def cost_of_pivots(lists: PivotLists, rows: NDArray[np.uint32], space: CodeSpace
 
 
 def _pivot_columns(lists: PivotLists, space: CodeSpace, clauses: int) -> NDArray[np.int64]:
-    """Per clause the column of its first entry; -1 if it has no pivot. Entries lie by value, column after column, then in runs."""
+    """Returns for each clause the column of its first entry, -1 if it has no pivot. Entries are stored by value, column after column,
+    then in runs."""
     starts = lists.entries[3::4] & np.uint32(PROVEN - 1)
     first: NDArray[Any] = np.arange(len(starts))
-    if len(starts) > clauses:  # rows lie in the order of first entries: one that begins behind all others so far is new
+    if len(starts) > clauses:  # rows are in the order of first entries, so a row beyond all earlier ones is new
         so_far = np.maximum.accumulate(starts)
         first = np.flatnonzero(np.append(True, starts[1:] > so_far[:-1]))
     begins = lists.directory.reshape(-1, 4)[lists.base]

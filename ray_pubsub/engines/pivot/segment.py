@@ -1,6 +1,8 @@
 """A block of clauses in pivot lists (kernels/pivot/pivot_lists.py): for clauses with a selective test, and for any that a dense engine
-cannot take. A set is known by its values: as a pivot it has an entry under each of them, as another test a bit for each bucket that one of
-them falls in, and in a batch it is the union of its values' events (engines/pivot/batch_masks.py). The same holds for gaps."""
+cannot take.
+
+A set is indexed by its values: as a pivot it has an entry under each value; as another test it has a bit for each bucket that contains
+one of its values; in a batch it is the union of its values' events (engines/pivot/batch_masks.py). The same holds for gaps."""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ from ray_pubsub.workspace import PerThread
 __all__ = ["PivotBlock"]
 
 FEWEST_MASKED = 64
-"""Events from which on it is asked whether masks of events pay."""
+"""Batches of at least this many events are tested for whether masks of events pay."""
 
 
 class PivotBlock(Segment):
@@ -42,7 +44,7 @@ class PivotBlock(Segment):
     engine = "pivot"
 
     def __init__(self, table: ClauseTable, vocabulary: Vocabulary, frequency: Frequency = None) -> None:
-        """`frequency`: per attribute number, the part of events that carry it; by default all alike."""
+        """`frequency`: for each attribute number the share of events that have it, by default equal for all."""
         coded = code_clauses(table, vocabulary, sparseness=4)
         self._vocabulary = vocabulary
         self.space = coded.space
@@ -52,7 +54,7 @@ class PivotBlock(Segment):
         self._lists, self._rows = lists, rows
         self._plain = tuple(lists)
         by_entry = lists.entries.view(np.int32)[2::4]
-        # With an entry per clause the entries have the owners in this very order.
+        # With one entry per clause, the entries have the owners in this order.
         self.owners: NDArray[Any] = by_entry if len(by_entry) == len(rows) else owners
         self._scratch: PerThread[tuple[NDArray[Any], ...]] = PerThread()
         self._masks: BatchMasks | None = None
@@ -66,7 +68,7 @@ class PivotBlock(Segment):
         return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
     def state(self, slots: NDArray[np.int64] | None = None) -> State:
-        """`slots`: the number that stands for each slot."""
+        """`slots` maps each slot to the number that is saved for it."""
         lists = self._lists
         entries = lists.entries
         if slots is not None:
@@ -85,7 +87,7 @@ class PivotBlock(Segment):
 
     @classmethod
     def restored(cls, state: SavedState, vocabulary: Vocabulary, slots: int, frequency: Frequency = None) -> PivotBlock:
-        """`frequency` does not matter: pivots are those that were saved."""
+        """`frequency` is ignored: pivots are those that were saved."""
         self = cls.__new__(cls)
         self._vocabulary = vocabulary
         self.space = restored_space(state.state("space"), vocabulary)
@@ -114,7 +116,7 @@ class PivotBlock(Segment):
         return self
 
     def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
-        """The clauses as records again, for merging; or the chosen ones."""
+        """Returns the clauses as records again, for merging; or the chosen ones."""
         owners = self.owners if chosen is None else self.owners[chosen]
         return decode_clauses(self._coded(chosen), owners.astype(np.int64), self._vocabulary)
 
@@ -123,7 +125,7 @@ class PivotBlock(Segment):
         return coded_of_rows(self.space, self._lists.words, rows)
 
     def match(self, events: EventBatch) -> Hits:
-        """Owners of the clauses that hold, per event; an owner with several clauses may come more than once."""
+        """Returns the owners of the clauses that hold, for each event; an owner with several clauses may occur more than once."""
         codes = encode_events(events, self.space, self._vocabulary)
         return Hits(*self._cache.match(codes, self._match_codes))
 
@@ -144,7 +146,7 @@ class PivotBlock(Segment):
         return Hits(offsets, out[: offsets[-1]])
 
     def explain(self, events: EventBatch) -> SegmentPlan:
-        """How `match` goes about a batch of one event."""
+        """Explains how `match` handles a batch of one event."""
         hits, seconds = timed(self.match, events)
         codes = encode_events(events, self.space, self._vocabulary)
         partitions, traces, verified = trace_pivots(codes, self._coded(), self._lists, self._rows, self._vocabulary)
@@ -159,7 +161,7 @@ class PivotBlock(Segment):
         return cost_of_pivots(self._lists, self._rows, self.space, frequency)
 
     def _batch_part(self) -> BatchMasks:
-        """Made when first needed; if two threads make it, either will do."""
+        """Created at the first use. If two threads create it at once, either result is valid."""
         if self._masks is None:
             self._masks = BatchMasks(self._lists, self.owners, self.space.top)
         return self._masks
@@ -174,7 +176,7 @@ class PivotBlock(Segment):
 
 
 def _check_directory(directory: NDArray[np.uint32], base: NDArray[np.int64], universal: int) -> None:
-    """Runs of different columns have no clause in common: an event meets none twice, so there is room for all it meets."""
+    """Checks that runs of different columns share no clause: an event then visits no entry twice, so the output has room for all."""
     if not len(directory):
         return
     equal, behind, first, last = directory.reshape(-1, 4).T

@@ -1,4 +1,4 @@
-"""A single event through pivot lists (kernels/pivot/pivot_lists.py), pivot by pivot and step by step, for `explain`."""
+"""Traces a single event through pivot lists (kernels/pivot/pivot_lists.py), pivot by pivot and step by step, for `explain`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["trace_pivots"]
 def trace_pivots(
     codes: EventCodes, tests: CodedTests, lists: PivotLists, starts_of_rows: NDArray[np.uint32], vocabulary: Vocabulary
 ) -> Traced:
-    """`tests` by row."""
+    """`tests` are in the order of rows."""
     space, count = tests.space, len(lists.entries) // 4
     values = values_of(codes, space.columns)
     signature = np.zeros(min(space.columns, SLOTS) + 1, np.int64)
@@ -67,7 +67,7 @@ def trace_pivots(
 
 
 def _expected(lists: PivotLists, shares: Shares, column: int) -> float:
-    """How many entries a value of the column meets, if values are as the choice of pivots expects them."""
+    """Returns how many entries a value of the column visits, if values are distributed as the choice of pivots assumes."""
     first, last = int(lists.base[column]) + 1, int(lists.base[column] + shares.top[column]) + 1
     met = lists.directory.reshape(-1, 4)[first:last].astype(np.int64)
     share = np.diff(shares.below[first - 1 : last])
@@ -77,7 +77,7 @@ def _expected(lists: PivotLists, shares: Shares, column: int) -> float:
 def _finish(
     trace: Trace, rows: NDArray[Any], proven: NDArray[np.bool_], tests: CodedTests, values: NDArray[np.int32]
 ) -> int:
-    """The comparison of the clauses whose entries are left; returns how many were compared."""
+    """Adds the comparison of the clauses whose entries are left, and returns how many were compared."""
     compared = rows[~proven]
     if not len(compared):
         trace.numbers = rows
@@ -92,7 +92,7 @@ def _finish(
 
 
 def _inside(positions: NDArray[Any], tests: CodedTests, values: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Which clauses hold on their tests of several intervals."""
+    """Returns which clauses hold on their tests of several intervals."""
     assert tests.pieces is not None
     begin, end = tests.offsets[positions].astype(np.int64), tests.offsets[positions + 1].astype(np.int64)
     test, owner = ranges(begin, end - begin), np.repeat(np.arange(len(positions)), end - begin)

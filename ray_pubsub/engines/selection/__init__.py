@@ -1,1 +1,1 @@
-"""Which engine a set of clauses gets: statistics of the clauses, constants of the machine, a cost model."""
+"""Chooses the engine for a set of clauses: statistics of the clauses, constants of the machine, a cost model."""

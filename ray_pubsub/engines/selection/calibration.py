@@ -1,11 +1,12 @@
-"""The machine's constants: measured when first needed, kept in a small file of the user's cache directory.
+"""The machine's constants: measured when first needed, and stored in a small file of the user's cache directory.
 
-The probes (kernels/machine_probes.py) are run a few times each, and the fastest run counts: whatever else the machine does only ever adds.
-The file is named after what the figures depend on (processor, package and numba version) and says so inside; one that cannot be read, is
-of something else, or holds anything but positive numbers is measured again and replaced. Where nothing can be written, the figures live as
-long as the process. Processes that start at once may all measure; each replaces the file as a whole, so a reader sees one of them.
+The probes (kernels/machine_probes.py) run a few times each, and the fastest run counts, because other load only ever adds time. The
+file's name and content identify what the figures depend on (processor, package and numba version). A file that cannot be read, belongs to
+something else, or contains anything but positive numbers is replaced by a new measurement. If nothing can be written, the figures are
+kept for the life of the process. Processes that start at the same time may all measure; each replaces the file atomically, so a reader
+sees one of them.
 
-RAY_PUBSUB_CACHE_DIR names another directory. Deleting the file has the machine measured again.
+RAY_PUBSUB_CACHE_DIR names another directory. Delete the file to measure the machine again.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ CACHE_VARIABLE = "RAY_PUBSUB_CACHE_DIR"
 REPEATS = 5
 BLOCK = 65_536
 SMALL_CALLS = 12
-"""Small numpy calls that take as long as asking a segment does: coding an event, room for its matches."""
+"""The number of small numpy calls that take as long as calling a segment: coding an event, allocating its matches."""
 
 _measuring = threading.Lock()
 _known: dict[str, MachineConstants] = {}
 
 
 def machine_constants() -> MachineConstants:
-    """From memory, from the file, or measured now."""
+    """Returns the constants from memory, from the file, or by measuring."""
     with _measuring:  # a second thread waits for the first one's figures
         key = str(cache_directory())
         if key not in _known:
@@ -63,7 +64,7 @@ def _read_or_measure() -> MachineConstants:
 
 @cache
 def machine_key() -> dict[str, str]:
-    """What the figures depend on."""
+    """Returns what the figures depend on."""
     try:
         package = version("ray-pubsub")
     except PackageNotFoundError:
@@ -72,7 +73,7 @@ def machine_key() -> dict[str, str]:
 
 
 def cache_directory() -> Path | None:
-    """None if there is no home to put it in."""
+    """Returns the directory, or None if there is no home directory."""
     chosen, general = os.environ.get(CACHE_VARIABLE), os.environ.get("XDG_CACHE_HOME")
     if chosen:
         return Path(chosen)
@@ -91,7 +92,7 @@ def constants_file() -> Path | None:
 
 
 def read(path: Path) -> MachineConstants | None:
-    """The constants of a file, None if it is not there or not one of this machine's."""
+    """Returns the constants of a file, None if it is not there or not one of this machine's."""
     try:
         content: Any = json.loads(path.read_bytes())
         return MachineConstants.from_dict(content["nanoseconds"]) if content["measured_on"] == machine_key() else None
@@ -138,7 +139,7 @@ def measure() -> MachineConstants:
     following[cycle] = np.roll(cycle, -1)
     starts = iter(
         cycle[:: len(cycle) // (REPEATS + 1)].tolist()
-    )  # elsewhere every time: what was read before is in the cache
+    )  # at another place every time: what was read before is in the cache
     counters = np.zeros(BLOCK, np.uint8)
     steps = 4096
     return MachineConstants(
@@ -158,7 +159,7 @@ def _small_calls() -> None:
 
 
 def _fastest(work: Callable[[], object], items: int) -> float:
-    """Nanoseconds an item, in the fastest of some runs; the one before them compiles."""
+    """Returns nanoseconds per item, in the fastest of some runs, after a first run that compiles."""
     work()
     times = []
     for _ in range(REPEATS):
@@ -169,7 +170,7 @@ def _fastest(work: Callable[[], object], items: int) -> float:
 
 
 def _processor() -> str:
-    """The processor's name; of two that share a name, the compiler's name for it tells them apart."""
+    """Returns the processor's name, with the compiler's name for it, because two processors may share a name."""
     name = platform.processor() or platform.machine()
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():

@@ -37,47 +37,47 @@ Floats = NDArray[np.float64]
 SAMPLE = 16_384
 MOST_CLAUSES = 2048
 MOST_RECORDS = 131_072
-"""Values of sets are records too; a sample by records alone would have too few clauses with large sets."""
+"""The values of sets are records too; a sample limited by tests alone could be far too large if sets are large."""
 WIDE, NARROW = 64, 4
 PATTERN_RATE = 0.1
-"""Part of strings that a pattern matches; nothing is known of it."""
+"""The assumed share of strings that a pattern matches; nothing is known about it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClauseStatistics:
-    """Parts are of all clauses, for a typical event."""
+    """Statistics of a set of clauses for a typical event. Shares are of all clauses."""
 
     clauses: int
     columns: int
     """Attributes and patterns tested."""
     cells: float
-    """Columns that an event carries."""
+    """Columns that an event has."""
     tests: float
-    """Per clause."""
+    """Tests per clause."""
     numbers: float
-    """Per clause, what its row of codes has (kernels/pivot/clause_rows.py)."""
+    """Numbers in the row of codes, per clause (kernels/pivot/clause_rows.py)."""
     shares: Floats
-    """Per column of the sample, the part of the clauses that test it."""
+    """For each column of the sample, the share of the clauses that test it."""
     passing: Floats
-    """Per column of the sample, the part of the clauses that it does not exclude, by the hulls of sets."""
+    """For each column of the sample, the share of the clauses that it does not exclude, by the hulls of sets."""
     run: float
-    """Entries of pivot lists that an event's values lead to, per clause; clauses without a pivot are always met."""
+    """Entries of pivot lists that an event's values lead to, per clause; clauses without a pivot are always visited."""
     checked: float
-    """Part whose tests are compared then, as the buckets of two other tests admit the event."""
+    """The share whose tests are then compared, because the buckets of two other tests admit the event."""
     led: float
-    """Part whose rarest column the event carries: OpIndex's partitions, GEM's runs."""
+    """The share whose rarest column the event has: OpIndex's partitions, GEM's runs."""
     counted: float
     """Predicates per clause that OpIndex counts."""
     matched: float
-    """Part that holds."""
+    """The share that holds."""
     survivors: float
-    """Part whose tests hold by their hulls."""
+    """The share whose tests hold by their hulls."""
     holed: float
-    """The part of it with a test of several intervals."""
+    """The share of `survivors` with a test of several intervals."""
 
 
 class ClauseSample:
-    """Some clauses of a table, coded once. `tested`: per attribute number, the part of all clauses that test it."""
+    """Some clauses of a table, coded once. `tested`: for each attribute number the share of all clauses that test it."""
 
     def __init__(self, table: ClauseTable, vocabulary: Vocabulary) -> None:
         uses = table.uses()
@@ -105,7 +105,7 @@ class ClauseSample:
         self.columns = int((uses > 0).sum()) + table.opaque.pattern_count()
 
     def statistics(self, carried: Floats, *, known: bool = False) -> ClauseStatistics:
-        """`carried`: per attribute number, the part of events that carry it; `known`: whether pivots are chosen by that."""
+        """`carried`: for each attribute number the share of events that have it; `known`: whether pivots are chosen by it."""
         coded, rate = self._coded, self._rate
         space, count = coded.space, max(1, len(coded.offsets) - 1)
         presence = carried[self._attribute]
@@ -116,7 +116,7 @@ class ClauseSample:
         np.multiply.at(matched, clause, holds)
         np.multiply.at(survivors, clause, held)
 
-        # The pivot as it will be chosen; two other tests are asked by their buckets before a clause is compared, if it is at all.
+        # The pivot as it will be chosen. Two other tests are then checked by their buckets before a clause is compared.
         weighing = self._shares._replace(frequency=presence + 1e-9 if known else np.ones(space.columns))
         choice = pivots_of(coded_rows(coded), weighing, self._weights)
         pivot = choice.pivot
@@ -136,7 +136,7 @@ class ClauseSample:
         led = np.ones(count)
         led[has_lead] = q[lead[has_lead]]
         two_sided = (coded.low > 1) & (coded.high < space.top[coded.column]) & (coded.low < coded.high)
-        # Of a two-sided test the side that holds is counted also when the other fails.
+        # Of a two-sided test, the side that holds is counted even if the other fails.
         predicates = np.where(needs, q * np.where(two_sided, 1 + self._hull, self._hull), 0.0)
 
         return ClauseStatistics(
@@ -158,7 +158,7 @@ class ClauseSample:
 
 
 def known_events(tested: Floats, frequency: Floats) -> Floats:
-    """`frequency`: per attribute number, the part of events that carry it; what it does not reach is in none."""
+    """`frequency`: for each attribute number the share of events that have it; attributes beyond its end are in no event."""
     carried = np.zeros(len(tested))
     known = min(len(frequency), len(tested))
     carried[:known] = np.where(tested[:known] > 0, np.clip(frequency[:known], 0.0, 1.0), 0.0)
@@ -166,13 +166,14 @@ def known_events(tested: Floats, frequency: Floats) -> Floats:
 
 
 def narrow_events(tested: Floats) -> Floats:
-    """An event carries what NARROW clauses test."""
+    """Assumes that an event has as many attributes as NARROW clauses test."""
     carried: Floats = np.minimum(1.0, NARROW * tested)
     return carried
 
 
 def wide_events(tested: Floats) -> Floats:
-    """An event carries all attributes, or WIDE, or twice as many as in `narrow_events`: each in proportion to its tests."""
+    """Assumes that an event has all attributes, or WIDE of them, or twice as many as in `narrow_events`, each in proportion to its
+    tests."""
     width = max(WIDE, 2 * NARROW * float(tested.sum()))
     if (tested > 0).sum() <= width:
         return (tested > 0).astype(np.float64)
@@ -183,7 +184,7 @@ def wide_events(tested: Floats) -> Floats:
 
 
 def _lengths(table: ClauseTable, coded: CodedTests) -> Floats:
-    """Per test: of an interval with two ends, how long it is beside all operands of its column; else 0."""
+    """Returns for each test the length of its interval relative to all operands of its column, if it has two ends; else 0."""
     records = table.tests[: table.test_count]
     begins = records["form"] & Form.CONTINUED == 0
     tests = records[begins]
@@ -202,7 +203,7 @@ def _lengths(table: ClauseTable, coded: CodedTests) -> Floats:
 
 
 def _numbers(coded: CodedTests) -> int:
-    """How many numbers the rows of all clauses have."""
+    """Returns how many numbers the rows of all clauses have."""
     codes = np.where(coded.low == coded.high, 1, 2)
     if coded.pieces is not None and len(coded.piece_low):
         first = coded.piece_offsets[:-1]
@@ -213,7 +214,7 @@ def _numbers(coded: CodedTests) -> int:
 
 
 def _different(coded: CodedTests, step: int) -> Floats:
-    """Per column, how many constants of equalities and sets all clauses have, from those of one clause in `step`."""
+    """Estimates for each column how many constants of equalities and sets all clauses have, from those of one clause in `step`."""
     columns = coded.space.columns
     points = (coded.low == coded.high) & (coded.low > 0)
     column, code = [coded.column[points]], [coded.low[points]]
@@ -237,7 +238,7 @@ def _different(coded: CodedTests, step: int) -> Floats:
 
 
 def _least(weight: Floats, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Per clause the first test of least weight, -1 if none has a finite one."""
+    """Returns for each clause the first test of least weight, -1 if none has a finite weight."""
     found = np.full(len(offsets) - 1, -1, np.int64)
     filled = np.flatnonzero(np.diff(offsets))
     if not len(filled):

@@ -102,7 +102,8 @@ def opindex(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
 
 
 def _pipeline(given: ClauseStatistics, machine: MachineConstants, clauses: float, step: float) -> float:
-    """Columns one after the other, the most selective first, for as long as that is cheaper than checking what is left."""
+    """Returns the cost of columns one after the other, the most selective first, while that is cheaper than checking the clauses that are
+    left."""
     thick = given.shares * THICK >= 1
     left = clauses * np.concatenate([[1.0], np.cumprod(np.sort(given.passing[thick]))])
     if thick.all():
@@ -121,7 +122,7 @@ def _gaps(given: ClauseStatistics, machine: MachineConstants) -> float:
 
 
 def _with_call(calls: float, machine: MachineConstants, alone: float, in_batch: float | None = None) -> Estimate:
-    """`calls`: the time of asking a segment, in the machine's `call`."""
+    """`calls`: the time of calling a segment, in units of the machine's `call`."""
     call = calls * machine.call
     return Estimate(call + alone, call / BATCH + (alone if in_batch is None else in_batch))
 

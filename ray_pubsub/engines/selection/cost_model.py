@@ -1,10 +1,10 @@
-"""Which engine a set of clauses gets: the one of least estimated cost, by the formulas of the engines (engines/selection/cost_formulas.py).
+"""Chooses the engine of least estimated cost for a set of clauses, by the engines' formulas (engines/selection/cost_formulas.py).
 
-An engine's cost is the geometric mean of its estimates for a single event and for an event of a batch. If nothing is known of events, wide
-and narrow ones are both considered, and the choice is the engine that is, where it is worse, the least behind the best. `dense` and `pivot`
-are what the library is tuned for; any other engine must be better by MARGIN.
+An engine's cost is the geometric mean of its estimates for a single event and for an event of a batch. If nothing is known about events,
+wide and narrow ones are both considered, and the choice is the engine whose worse case is the closest to the best engine. The library is
+tuned for `dense` and `pivot`; any other engine must be better by MARGIN.
 
-There is no plain scan among them: pivot lists do a part of its work, and below some thousands of clauses nothing is chosen.
+A plain scan is not considered: pivot lists do only a part of its work, and below some thousands of clauses no choice is made.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from ray_pubsub.engines.selection.machine import MachineConstants
 __all__ = ["MARGIN", "Choice", "CostModel"]
 
 MARGIN = 1.3
-"""What is not known of events easily makes this much of a difference."""
+"""Unknown properties of events easily make this much of a difference."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """The engine, and what was expected of every engine that could take the clauses."""
+    """The chosen engine, and the estimates of every engine that could take the clauses."""
 
     engine: str
     estimates: tuple[dict[str, Estimate], ...]
-    """For events as they are known, or for wide and for narrow ones."""
+    """For events as they are known, or one for wide and one for narrow events."""
     statistics: tuple[ClauseStatistics, ...]
-    """The same."""
+    """In the same order as `estimates`."""
 
     @property
     def cost(self) -> float:
-        """Of the chosen engine, the geometric mean of all its estimates."""
+        """The geometric mean of all estimates of the chosen engine."""
         return math.exp(
             math.fsum(math.log(time) for each in self.estimates for time in each[self.engine])
             / (2 * len(self.estimates))
@@ -71,7 +71,7 @@ class CostModel:
         return Choice(engine, tuple(found), statistics)
 
     def estimates(self, statistics: ClauseStatistics) -> dict[str, Estimate]:
-        """Of every engine that can take the clauses."""
+        """Returns the estimates of every engine that can take the clauses."""
         found = {}
         for name, entry in self._engines.items():
             estimate = None if entry.cost is None else entry.cost(statistics, self.constants)
@@ -80,7 +80,7 @@ class CostModel:
         return found
 
     def _regrets(self, estimates: dict[str, Estimate]) -> dict[str, float]:
-        """How many times as long as the best each engine takes."""
+        """Returns how many times as long as the best each engine takes."""
         weights = {
             name: math.sqrt(estimate.alone * estimate.in_batch) * (1.0 if self._engines[name].favoured else MARGIN)
             for name, estimate in estimates.items()

@@ -1,4 +1,4 @@
-"""What one machine takes for the few things that all engines do: the cost model's constants."""
+"""The cost model's constants: how long one machine takes for the basic steps that all engines share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["TYPICAL", "MachineConstants"]
 
 @dataclass(frozen=True, slots=True)
 class MachineConstants:
-    """Nanoseconds. Only their proportions decide which engine is chosen."""
+    """In nanoseconds. Only their proportions decide which engine is chosen."""
 
     word: float
     """ANDing one word of a bit set that is in the cache."""
@@ -26,7 +26,7 @@ class MachineConstants:
     count: float
     """Counting down one clause's counter."""
     call: float
-    """Asking a segment, whatever the number of events."""
+    """Calling a segment, whatever the number of events."""
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():

@@ -1,4 +1,4 @@
-"""Which kind of segment a set of clauses gets: the choice of the engine `auto`."""
+"""Chooses the kind of segment for a set of clauses: the engine `auto`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ray_pubsub.engines.selection.machine import TYPICAL
 __all__ = ["FEWEST_CHOSEN", "choose_segment"]
 
 FEWEST_CHOSEN = 32_768
-"""Clauses from which on the machine is measured for the choice. Smaller blocks mostly live on only until they are merged."""
+"""From this many clauses on, the machine is measured for the choice. Smaller blocks mostly exist only until they are merged."""
 FEWEST_DENSE, DENSITY, DENSE_COLUMNS = 1024, 0.3, 40
 FEWEST_APART = 4096
-"""Clauses on common attributes that are worth a segment of their own."""
+"""Clauses on common attributes get a segment of their own from this number on."""
 
 
 def choose_segment(
@@ -33,7 +33,7 @@ def choose_segment(
     *,
     model: CostModel | None = None,
 ) -> Segment:
-    """The segment that the cost model prefers. `model`: by default this machine's."""
+    """Returns the segment that the cost model prefers. `model`: by default this machine's."""
 
     def build(name: str, part: ClauseTable) -> Segment:
         segment = engines[name].segment
@@ -41,7 +41,7 @@ def choose_segment(
         return segment(part, vocabulary, frequency)
 
     if model is None and table.count < FEWEST_CHOSEN:
-        # A small block that looks sparse is not even sampled; one that looks dense may have a test that is better than any bitmap.
+        # A small block that looks sparse is not even sampled. One that looks dense may still have a test that is better than any bitmap.
         if not _looks_dense(table):
             return build("pivot", table)
         return build(CostModel(_favoured(engines), TYPICAL).choose(table, vocabulary, frequency).engine, table)
@@ -61,7 +61,7 @@ def _favoured(engines: Mapping[str, EngineEntry]) -> dict[str, EngineEntry]:
 
 
 def _looks_dense(table: ClauseTable) -> bool:
-    """Few attributes, of which a clause tests a good part."""
+    """Returns whether there are few attributes, of which a clause tests a large share."""
     uses = table.uses()
     columns = int((uses > 0).sum())
     if table.count < FEWEST_DENSE or not 0 < columns + len(table.opaque) <= DENSE_COLUMNS:

@@ -1,1 +1,1 @@
-"""A cache between coding and matching: events that have the codes of an earlier one match what that one matched."""
+"""A cache between coding and matching: events with equal codes have equal matches."""

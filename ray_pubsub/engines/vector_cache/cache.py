@@ -1,5 +1,7 @@
-"""Code vector → matches, for one segment. Exact: whole vectors are compared. Never stale: a segment is immutable, what is removed is left
-out of its matches afterwards, and what is added is in another segment, with a cache of its own."""
+"""Caches the matches of code vectors, for one segment.
+
+It is exact, because whole vectors are compared. It is never stale, because a segment is immutable: removed subscriptions are filtered out
+of its matches afterwards, and added ones are in another segment, with its own cache."""
 
 from __future__ import annotations
 
@@ -23,19 +25,19 @@ from ray_pubsub.kernels.columns.code_vectors import count_repeats, distinct_vect
 __all__ = ["VARIABLE", "VectorCache", "room_for"]
 
 VARIABLE = "RAY_PUBSUB_VECTOR_CACHE"
-"""The environment variable that switches all caches off, if it is "off": for measurements of matching itself."""
+"""The environment variable that switches all caches off, if set to "off": for measurements of matching itself."""
 ENABLED = os.environ.get(VARIABLE) != "off"
 
 FEWEST_EVENTS = 8
-"""Batches of fewer events are matched as they are: a look-up of kernels takes longer than some matches."""
+"""Smaller batches are matched directly: a look-up by kernels takes longer than some matches."""
 LEAST_BYTES, MOST_BYTES, SHARE = 1 << 20, 64 << 20, 4
-"""What a cache holds is at most a quarter of its segment's bytes, within these bounds; its arrays have half as much to spare."""
+"""A cache holds at most a quarter of its segment's bytes, within these bounds; its arrays have half as much again to spare."""
 SEEN, PART = 1 << 13, 8
-"""How many hashes probes remember, and that it is one event in PART whose hash counts."""
+"""The number of hashes that probes remember; one event in PART is counted, chosen by its hash."""
 
 
 def room_for(segment_bytes: int) -> int:
-    """How many bytes the cache of a segment may hold."""
+    """Returns how many bytes the cache of a segment may hold."""
     return min(max(segment_bytes // SHARE, LEAST_BYTES), MOST_BYTES)
 
 
@@ -56,7 +58,7 @@ class VectorCache:
         self.singles = SingleCache(self._room // 4)
 
     def match(self, codes: EventCodes, compute: Callable[[EventCodes], Any]) -> Answers:
-        """What `compute` gives for these codes. The arrays are the caller's own."""
+        """Returns what `compute` returns for these codes. The caller owns the arrays."""
         events = len(codes.offsets) - 1
         if events < FEWEST_EVENTS or not ENABLED:
             if events != 1 or not ENABLED or self.singles.waits():
@@ -90,7 +92,7 @@ class VectorCache:
         return VectorCacheStats.total([batches, self.singles.stats()])
 
     def holds(self, codes: EventCodes) -> bool:
-        """Whether the one event of these codes would be found."""
+        """Returns whether the one event of these codes would be found."""
         cells = (codes.offsets, codes.column, codes.code)
         return self._policy.on and bool(self._store.find(cells, hash_vectors(cells, SEED))[0] >= 0)
 
@@ -118,14 +120,14 @@ class VectorCache:
         return (offsets, slots) if alone else store.joined(found, (offsets, slots))
 
     def _add(self, cells: Cells, hashes: NDArray[np.uint64], answers: Answers) -> None:
-        """Unless another thread is adding."""
+        """Adds the answers, unless another thread is adding."""
         if not self._adding.acquire(blocking=False):
             return
         try:
             store = self._store
             more = bytes_of(len(hashes), len(cells[1]), len(answers[1]))
             if store.used + more > self._room:
-                store = VectorStore()  # full: it begins again, and what is frequent is soon back
+                store = VectorStore()  # full: start again; what is frequent is soon back
             if more <= self._room:
                 self._store = store.with_more(cells, hashes, answers)
         finally:

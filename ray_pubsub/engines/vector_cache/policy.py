@@ -1,7 +1,8 @@
-"""When a segment's cache is used: if enough events repeat the codes of others, and only while that is measured to save time.
+"""Decides when a segment's cache is used: if enough events repeat the codes of others, and only while measurements show that it saves
+time.
 
-Without a cache, some batches are probed: it is timed how long they take, and counted how many events repeat others. Probes become rare as
-long as they find nothing to gain. With the cache, a batch now and then is matched without it, and the two are compared.
+Without a cache, some batches are probed: their time is measured, and the events that repeat others are counted. Probes become rare while
+they find nothing to gain. With the cache, a batch now and then is matched without it, and the two are compared.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ class Step(Enum):
 
 
 CHEAP = 1e-6
-"""Seconds of matching an event, up to which no cache is thought of."""
+"""If matching an event takes at most this many seconds, no cache is considered."""
 
 
 class Pace(NamedTuple):
-    """How often things are tried."""
+    """How often each kind of measurement is made."""
 
     look_up: float
-    """Seconds that a look-up takes, about. An expected gain is to be greater than that, and a measured one decides afterwards."""
+    """The approximate seconds of a look-up. The expected gain must exceed it; after that, the measured gain decides."""
     least: int
     """Batches that are probed before the cache may be used."""
     probes: int
@@ -41,7 +42,7 @@ class Pace(NamedTuple):
     longest: int
     """Batches between two probes."""
     warm: int
-    """Batches after which what the cache saves is judged: at first it is empty."""
+    """Batches after which the cache's gain is judged: at first it is empty."""
     every: int
     """One batch in this many is matched without the cache, to compare."""
     newest: float
@@ -55,30 +56,30 @@ SINGLE_EVENTS = Pace(2e-6, least=64, probes=256, longest=4096, warm=512, every=3
 KEEP = 0.9
 """The cache is kept while a batch takes less than this part of the time that it takes without."""
 MOST = 4.0
-"""A measurement counts as this many times the average at most: a thread that was interrupted says little."""
+"""A measurement counts as at most this many times the average, because a thread may have been interrupted."""
 
 
 class CachePolicy:
     """Decides for one segment. Approximate and cheap: concurrent readers may lose a count."""
 
     def __init__(self, pace: Pace = BATCHES) -> None:
-        """`pace`: for batches, or for single events, each of which is a batch."""
+        """`pace`: for batches, or for single events, each of which counts as a batch."""
         self._pace = pace
         self.on = False
         self.plain: float | None = None
-        """Seconds an event without the cache."""
+        """Seconds per event without the cache."""
         self.cached: float | None = None
-        """Seconds an event with it."""
+        """Seconds per event with the cache."""
         self.repeats = 0.0
         """The share of events that repeated others, at the last probe."""
         self.saved = 0.0
-        """Seconds, by all that was measured."""
+        """The seconds saved in total, according to the measurements."""
         self._probes = 0
         self._pause, self._wait = 1, 0
         self._batches = 0
 
     def waits(self) -> bool:
-        """Whether a pause lasts, which gets shorter by one: then the next step is PLAIN."""
+        """Returns whether the current pause continues, and shortens it by one batch; if so, the next step is PLAIN."""
         if self._wait <= 0 or self.on:
             return False
         self._wait -= 1
@@ -91,8 +92,8 @@ class CachePolicy:
         return Step.CONTROL if self._batches % self._pace.every == 0 else Step.CACHED
 
     def probed(self, events: int, seconds: float, looked: int, repeated: int) -> None:
-        """What a batch took without the cache, and how many of the events that were looked at repeated others. The first batch of a segment
-        does not count: what it needs may be made on the way."""
+        """Records how long a batch took without the cache, and how many of the examined events repeated others. The first batch of a
+        segment is ignored, because structures may be built during it."""
         self._probes += 1
         if self._probes == 1:
             return
@@ -106,11 +107,11 @@ class CachePolicy:
             self._wait, self._pause = self._pause, min(2 * self._pause, self._pace.longest)
 
     def controlled(self, events: int, seconds: float) -> None:
-        """What a batch took without the cache, while it is in use."""
+        """Records how long a batch took without the cache, while the cache is in use."""
         self.plain = self._average(self.plain, seconds / events)
 
     def used(self, events: int, seconds: float) -> None:
-        """What a batch took with the cache."""
+        """Records how long a batch took with the cache."""
         if self._batches <= self._pace.warm:
             return
         assert self.plain is not None, "a cache is used after a probe"

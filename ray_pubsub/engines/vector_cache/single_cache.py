@@ -1,4 +1,5 @@
-"""Codes or values → matches for events that come one by one: a dictionary, as a kernel takes longer to call than this to look up."""
+"""Caches the matches of single events by their codes or values, in a dictionary, because calling a kernel takes longer than a look-up
+here."""
 
 from __future__ import annotations
 
@@ -15,17 +16,17 @@ __all__ = ["SingleCache"]
 
 Slots = NDArray[np.int64]
 ENTRY_BYTES = 400
-"""Of a key, an array and their places in the dictionary, beside the bytes of both."""
+"""The bytes of an entry beside its key's and its array's content."""
 SEEN = 1 << 12
 
 
 class SingleCache:
-    """`match` may run in several threads at once; they may lose a count."""
+    """`match` may run in several threads at once; concurrent counts may be lost."""
 
     def __init__(
         self, room: int, policy: CachePolicy | None = None, clock: Callable[[], float] = time.perf_counter
     ) -> None:
-        """`room`: bytes. `clock`: that of the thread's own time takes as long to read as some matches take."""
+        """`room`: in bytes. `clock`: not the thread's CPU time, because reading that takes as long as some matches."""
         self._room = room
         self._policy = policy or CachePolicy(SINGLE_EVENTS)
         self._clock = clock
@@ -35,11 +36,12 @@ class SingleCache:
         self._looked = self._hits = 0
 
     def waits(self) -> bool:
-        """Whether the next event is to be matched without the cache, and without measuring anything; to be asked before `match`."""
+        """Returns whether the next event should be matched without the cache and without measuring anything; call it before `match`."""
         return self._policy.waits()
 
     def match(self, key: Callable[[], bytes], compute: Callable[[], Slots]) -> Slots:
-        """The slots that `compute` gives for an event, as an array of the caller's own. `key`: what determines them."""
+        """Returns the slots that `compute` returns for an event, as an array that the caller owns. `key`: returns the bytes that
+        determine them."""
         policy = self._policy
         step = policy.next()
         start = self._clock()
@@ -71,7 +73,7 @@ class SingleCache:
         slots = compute()
         size = len(key) + slots.nbytes + ENTRY_BYTES
         if self._bytes + size > self._room:
-            self._forget()  # full: it begins again, and what is frequent is soon back
+            self._forget()  # full: start again; what is frequent is soon back
         if size <= self._room:
             self._known[key] = slots.copy()
             self._bytes += size

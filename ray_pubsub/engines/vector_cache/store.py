@@ -25,7 +25,7 @@ VECTOR_BYTES, WORD_BYTES, MATCH_BYTES = 40, 8, 4
 
 
 class VectorStore:
-    """What a reader sees: the first `count` vectors. One that was added to may share the arrays, and sees more."""
+    """A reader sees the first `count` vectors. A store that was extended may share the arrays, and sees more."""
 
     __slots__ = ("_arrays", "count")
 
@@ -45,17 +45,17 @@ class VectorStore:
         return bytes_of(self.count, words, matches)
 
     def find(self, cells: Cells, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Per event the number of its vector, -1 if it is not there."""
+        """Returns for each event the number of its vector, -1 if it is not stored."""
         found: NDArray[np.int64] = find_vectors(cells, hashes, self._arrays, self.count)
         return found
 
     def joined(self, found: NDArray[np.int64], others: Answers) -> Answers:
-        """The matches of vectors, or of number -1 - f of `others` for a negative number f."""
+        """Returns the matches of vectors, or of number -1 - f of `others` for a negative number f."""
         answers: Answers = join_matches(found, self._arrays, others)
         return answers
 
     def with_more(self, cells: Cells, hashes: NDArray[np.uint64], answers: Answers) -> VectorStore:
-        """One that also has these vectors; only one thread at a time may ask for it."""
+        """Returns a store that also has these vectors; only one thread at a time may call it."""
         arrays = self._with_room(len(hashes), len(cells[1]), len(answers[1]))
         add_vectors(cells, hashes, answers, arrays, self.count)
         return VectorStore(arrays, self.count + len(hashes))
@@ -76,7 +76,7 @@ class VectorStore:
 
 
 def bytes_of(vectors: int, words: int, matches: int) -> int:
-    """What so much takes in a store, without room to grow."""
+    """Returns the bytes that these take in a store, without room to grow."""
     return VECTOR_BYTES * vectors + WORD_BYTES * words + MATCH_BYTES * matches
 
 
@@ -93,4 +93,4 @@ def _arrays(vectors: int, words: int, matches: int) -> list[NDArray[Any]]:
 
 
 NO_ROOM = tuple(_arrays(0, 0, 0))
-"""Of every store that nothing was added to."""
+"""The arrays of every store that nothing was added to."""

@@ -36,7 +36,7 @@ class BuiltSegments:
         self.vocabulary = index.vocabulary
 
     def state(self, slots: NDArray[np.int64]) -> State:
-        """The state of the clauses of these slots, which ascend. Tails are saved as segments."""
+        """Returns the state of the clauses of these slots, which ascend. Tails are saved as segments."""
         snapshot, count = self._snapshot, len(slots)
         number = np.full(len(snapshot.died), count, np.int64)
         number[slots] = np.arange(count)

@@ -100,8 +100,8 @@ def encode_each(track, whole, rest, space, codes):
 
 @compiled
 def attribute_uses(attribute, form, continued):
-    """How many tests each attribute has, up to the largest number there is. Records with the flag `continued` belong to the test before
-    them. numpy's bincount would widen all numbers to 64 bits first."""
+    """Returns how many tests each attribute has, up to the largest number there is. Records with the flag `continued` belong to the test
+    before them. numpy's bincount would widen all numbers to 64 bits first."""
     largest = np.int64(-1)
     for test in range(len(attribute)):
         largest = max(largest, np.int64(attribute[test]))

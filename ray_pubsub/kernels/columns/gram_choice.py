@@ -25,7 +25,7 @@ class GramShape(NamedTuple):
 
 @inlined
 def _counted(gram, table):
-    """Where a gram is counted in a table whose size is a power of two."""
+    """Returns where a gram is counted in a table whose size is a power of two."""
     return (gram * MULTIPLIER >> HASH_SHIFT) & np.uint64(len(table) - 1)
 
 
@@ -41,7 +41,7 @@ def count_grams(data, start, stop, width, fold, counts):
 
 @inlined
 def _best_place(data, begin, end, shape, costs):
-    """Where in the text data[begin:end] the grams are that cost least."""
+    """Returns where in the text data[begin:end] the grams are that cost least."""
     width, stride, fold = shape
     address, size, mask = data.ctypes.data, len(data), width_mask(width)
     least, best = np.inf, 0

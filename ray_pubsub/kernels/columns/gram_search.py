@@ -239,7 +239,7 @@ def find_grams(passes, data, start, stop, scratch_row, stamp, budget):
 
 @inlined
 def _are_adjacent(start, stop):
-    """Whether strings lie one behind the other, with so little between them that they are best looked through as one."""
+    """Returns whether strings lie one behind the other, with so little between them that they are best looked through as one."""
     ordered, length = True, 0
     for string in range(len(start)):
         length += stop[string] - start[string]
@@ -343,7 +343,7 @@ def _append(this, strings, scratch, hits, filled, pairs):
 
 @inlined
 def _is_text(data, text, length, folded):
-    """Whether bytes are those of a text; if it is folded: of a text in lower case, whatever the case of their letters."""
+    """Returns whether bytes are those of a text; if it is folded: of a text in lower case, whatever the case of their letters."""
     if not folded:
         return equal_bytes(data, text, length)
     same = True

@@ -23,7 +23,7 @@ MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 @compiled
 def gather_runs(offsets, chosen):
-    """Which elements the runs offsets[c]:offsets[c + 1] of the chosen ones have, and where each run begins now."""
+    """Returns which elements the runs offsets[c]:offsets[c + 1] of the chosen ones have, and where each run begins now."""
     starts = np.zeros(len(chosen) + 1, np.int64)
     for place in range(len(chosen)):
         starts[place + 1] = starts[place] + offsets[chosen[place] + 1] - offsets[chosen[place]]

@@ -107,7 +107,7 @@ def prefix_of(address, length):
 
 @inlined
 def less_bytes(left, left_length, right, right_length):
-    """Whether the first string comes before the second."""
+    """Returns whether the first string comes before the second."""
     shorter = min(left_length, right_length)
     place = 0
     while place + 8 <= shorter and load_uint64(left + place) == load_uint64(right + place):
@@ -209,7 +209,7 @@ def find_operand(address, length, bits, slots, operands, operand_start, operand_
 
 @inlined
 def operands_before(address, length, prefixes, operands, operand_start, operand_stop):
-    """How many of the sorted operands come before a string. Most comparisons are of the first eight bytes, which lie together."""
+    """Returns how many of the sorted operands come before a string. Most comparisons are of the first eight bytes, which lie together."""
     prefix = prefix_of(address, length)
     low, high = 0, len(prefixes)
     while low < high:

@@ -11,7 +11,7 @@ __all__ = ["clauses_of_flags", "distinct_flags", "flags_by_row"]
 
 @compiled
 def distinct_flags(rows, numbers):
-    """Which pairs come for the first time: equal rows lie together, and a row has few flags or many."""
+    """Returns which pairs come for the first time: equal rows lie together, and a row has few flags or many."""
     keep = np.ones(len(rows), np.bool_)
     start = 0
     while start < len(rows):

@@ -33,7 +33,7 @@ def switch_case(data, start, stop, first_letter):
 
 @compiled
 def trimmed_bounds(data, start, stop, left, right):
-    """Where the strings begin and end without the spaces on either side."""
+    """Returns where the strings begin and end without the spaces on either side."""
     begins, ends = np.empty(len(start), np.int64), np.empty(len(start), np.int64)
     for string in range(len(start)):
         begin, end = start[string], stop[string]

@@ -28,8 +28,8 @@ def scatter_bounds(offsets, column, low, high, top, low_out, high_out):
 
 @compiled
 def list_tests(rows, exact, least, top, places, tests):
-    """The tests of the clauses at these places (kernels/dense/bitmaps.py, build_rows) to `tests`: offsets, columns, lows and highs, with
-    room for one per clause and column. Returns how many they are."""
+    """Returns the tests of the clauses at these places (kernels/dense/bitmaps.py, build_rows) to `tests`: offsets, columns, lows and
+    highs, with room for one per clause and column. Returns how many they are."""
     offsets, column, low, high = tests
     columns = len(top)
     filled = 0

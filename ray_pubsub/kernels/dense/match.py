@@ -113,7 +113,7 @@ def _live_lines(outer, outer_at, outer_bytes, live, lines):
 
 @compiled
 def columns_worth(words, lines, share):
-    """How many of the columns to AND, so that ANDs and the checks of what is left together cost least."""
+    """Returns how many of the columns to AND, so that ANDs and the checks of what is left together cost least."""
     left = words * float(WORD)
     least, best = np.inf, 1
     for column in range(len(share)):

@@ -61,7 +61,8 @@ def make_tables(chunk, least, low_row, width, table, counts):
 
 @compiled
 def make_masks(start, end, clauses_quads, listed_at, width, table, masks, filled):
-    """The masks of clauses start … end - 1; in `filled` a bit for each of their words that is not zero. Returns where the next rows are."""
+    """Returns the masks of clauses start … end - 1; in `filled` a bit for each of their words that is not zero. Returns where the next
+    rows are."""
     table_at, masks_at = table.ctypes.data, masks.ctypes.data
     size = 8 * width
     for clause in range(start, end):

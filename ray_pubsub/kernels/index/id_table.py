@@ -18,7 +18,7 @@ EMPTY = -1
 
 @inlined
 def home(key, capacity):
-    """Where a key belongs: the upper half of a product spreads neighbours over the table, whatever its capacity."""
+    """Returns where a key belongs: the upper half of a product spreads neighbours over the table, whatever its capacity."""
     mixed = np.uint64(key) * GOLDEN
     mixed ^= mixed >> np.uint64(32)
     mixed *= GOLDEN

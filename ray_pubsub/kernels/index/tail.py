@@ -74,8 +74,8 @@ def clear_values(cells, first, last, values):
 
 @inlined
 def _holds(head, low_whole, low_rest, high_whole, high_rest, kind, value, part):
-    """Whether a value is of the record's kind and lies between its two cuts. A cut just before its operand lets the operand itself in from
-    below; just after, it lets it in from above. A string's test is an equality of its number with both bounds."""
+    """Returns whether a value is of the record's kind and lies between its two cuts. A cut just before its operand lets the operand
+    itself in from below; just after, it lets it in from above. A string's test is an equality of its number with both bounds."""
     low_side, high_side = (head >> LOW_SIDE) & BYTE, (head >> HIGH_SIDE) & BYTE
     above = (value > low_whole) | (
         (value == low_whole) & ((part > low_rest) | ((part == low_rest) & (low_side == BEFORE)))
@@ -89,7 +89,8 @@ def _holds(head, low_whole, low_rest, high_whole, high_rest, kind, value, part):
 
 @inlined
 def _run_holds(head, excluded, words, rests, test, end, values):
-    """Whether the test that begins at record `test` holds, and where the next one begins: one record, or as many as are continued."""
+    """Returns whether the test that begins at record `test` holds, and where the next one begins: one record, or as many as are
+    continued."""
     number = head & HALF
     value_kind, value, part = values.kind[number], values.whole[number], values.rest[number]
     holds = _holds(

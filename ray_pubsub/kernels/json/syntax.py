@@ -126,7 +126,7 @@ def _half(first, place, stop):
 
 @compiled
 def has_lone_surrogate(first, place, stop):
-    """Whether a valid string has an escape that is half of a surrogate pair without the other half."""
+    """Returns whether a valid string has an escape that is half of a surrogate pair without the other half."""
     while place < stop:
         if load_byte(first + place) != BACKSLASH:
             place += 1

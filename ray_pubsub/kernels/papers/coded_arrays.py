@@ -28,8 +28,8 @@ class EventCells(NamedTuple):
 
 @compiled
 def merge_tests(tests, top, place, merged):
-    """One test per clause and column: several are intersected, one that admits every code is dropped. An empty intersection has its low
-    above its high. Returns how many are left in `merged`. `place`: -1 per column."""
+    """Returns one test per clause and column: several are intersected, one that admits every code is dropped. An empty intersection has
+    its low above its high. Returns how many are left in `merged`. `place`: -1 per column."""
     filled = 0
     for clause in range(len(tests.offsets) - 1):
         first = filled

@@ -91,7 +91,7 @@ class Scratch(NamedTuple):
 
 @inlined
 def track_of(tracks, column, code):
-    """Which run of codes, that is, which kind of values, a code is of."""
+    """Returns which run of codes, that is, which kind of values, a code is of."""
     track = 0
     while track < tracks.shape[1] - 2 and code >= tracks[column, track + 1]:
         track += 1

@@ -102,7 +102,8 @@ def partitioning_pays(left, cost):
 
 @compiled
 def published_edge(edge, done, cells):
-    """Where partitioning begins in the paper: at a cache for the first column (section II.G), else with all clauses (Algorithm 1)."""
+    """Returns where partitioning begins in the paper: at a cache for the first column (section II.G), else with all clauses (Algorithm
+    1)."""
     return edge if done == 0 and 0 < edge < cells else FULL
 
 

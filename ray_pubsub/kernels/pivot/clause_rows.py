@@ -50,7 +50,7 @@ class CodedRows(NamedTuple):
 
 @inlined
 def words_behind(size):
-    """How many numbers follow a size."""
+    """Returns how many numbers follow a size."""
     return (size >> 1) * (2 - (size & 1))
 
 
@@ -177,7 +177,7 @@ def read_rows(words, starts, tests):
 
 @compiled
 def check_rows(words, top, starts):
-    """Whether these are rows of columns there are, with codes of those columns; fills `starts` with where each begins."""
+    """Returns whether these are rows of columns there are, with codes of those columns; fills `starts` with where each begins."""
     place = np.int64(0)
     for row in range(len(starts)):
         starts[row] = place

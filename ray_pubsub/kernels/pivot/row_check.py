@@ -51,7 +51,7 @@ def _compared(typing_context, words, place, value):
 
 @inlined
 def row_holds(start, posted, words, codes):
-    """Whether the row that starts there holds for an event's codes. `posted`: the first test is known to hold."""
+    """Returns whether the row that starts there holds for an event's codes. `posted`: the first test is known to hold."""
     place = start + 1
     tests = np.int64(words[start])
     if posted:

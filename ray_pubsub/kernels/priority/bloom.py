@@ -159,7 +159,7 @@ def _set_bits(word):
 
 @compiled
 def fill_of(start, size, bits):
-    """How many of a filter's bits are set."""
+    """Returns how many of a filter's bits are set."""
     count = 0
     for word in range(start >> np.uint64(6), (start + size) >> np.uint64(6)):
         count += _set_bits(bits[word])
@@ -182,7 +182,7 @@ def rate_of_bits(start, size, probes, bits):
 
 @compiled
 def saturated_counters(start, size, counters):
-    """How many of a filter's counters count no more."""
+    """Returns how many of a filter's counters count no more."""
     count = 0
     for pair in range(start >> np.uint64(1), (start + size) >> np.uint64(1)):
         count += (counters[pair] & np.uint8(STICKY)) == STICKY

@@ -25,8 +25,8 @@ class Attributes(NamedTuple):
 
 @piece
 def is_cheaper(ranks, first, first_length, second, second_length, frequency):
-    """Whether the first route costs less: by the share of events that can carry one of its attributes, by their number, by the attributes,
-    the worst first. Both are sorted, the worst first."""
+    """Returns whether the first route costs less: by the share of events that can carry one of its attributes, by their number, by the
+    attributes, the worst first. Both are sorted, the worst first."""
     first_share = second_share = 0.0
     for place in range(first_length):
         first_share += frequency[ranks[first + place]]

@@ -40,7 +40,7 @@ LOWEST, HIGHEST = Edge(BELOW, 0, 0.0), Edge(ABOVE, 0, 0.0)
 
 @piece
 def is_after(cut, other):
-    """Whether a cut lies behind another."""
+    """Returns whether a cut lies behind another."""
     if cut.kind != other.kind:
         return cut.kind > other.kind
     if cut.place != other.place and (cut.place in (BELOW, ABOVE) or other.place in (BELOW, ABOVE)):

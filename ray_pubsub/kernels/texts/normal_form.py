@@ -166,7 +166,7 @@ def finish_list(clause, place, work):
 
 @piece
 def has_room(work, tests):
-    """Whether this many more tests and nodes can be made."""
+    """Returns whether this many more tests and nodes can be made."""
     state = work.state
     taken = max(state[NODES], state[TESTS], state[CLAUSES])
     return taken + tests < len(work.nodes) and tests < len(work.first.tests)

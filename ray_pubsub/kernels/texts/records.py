@@ -37,8 +37,8 @@ class ComputedSets(NamedTuple):
 
 @compiled
 def used_sets(nodes, count, tests, tests_count, runs):
-    """Which nodes must be computed: TESTED by a clause, or a PART of what is. A node that occurs once, in another of the same origin,
-    is only PASSED through: chains of unions or intersections are computed at once, since one after the other would be quadratic.
+    """Returns which nodes must be computed: TESTED by a clause, or a PART of what is. A node that occurs once, in another of the same
+    origin, is only PASSED through: chains of unions or intersections are computed at once, since one after the other would be quadratic.
     Without `runs`, whatever takes more than one record is computed."""
     used = np.zeros(count, np.uint8)
     uses = np.zeros(count, np.int32)

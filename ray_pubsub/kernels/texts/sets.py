@@ -91,7 +91,7 @@ def set_bounds(node, low_side, low, high_side, high):
 
 @piece
 def is_beyond(whole, rest, side, other_whole, other_rest, other_side):
-    """Whether a cut lies behind another."""
+    """Returns whether a cut lies behind another."""
     if whole != other_whole:
         return whole > other_whole
     if rest != other_rest:

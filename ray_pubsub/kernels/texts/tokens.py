@@ -95,7 +95,7 @@ def name_end(text, place, end):
 
 @piece
 def word_at(text, start, stop):
-    """Which word a bare name is, 0 for none."""
+    """Returns which word a bare name is, 0 for none."""
     if stop - start > LONGEST_WORD or stop - start < 2:
         return 0
     bits = 0
@@ -117,7 +117,7 @@ def stands_before_string(text, stop, end):
 
 @piece
 def is_escape(text, place, end):
-    """Whether `escape '…'` is next; then where its string begins, else NONE."""
+    """Returns whether `escape '…'` is next; then where its string begins, else NONE."""
     stop = name_end(text, place, end)
     if word_at(text, place, stop) != ESCAPE_WORD or not stands_before_string(text, stop, end):
         return NONE
@@ -126,7 +126,7 @@ def is_escape(text, place, end):
 
 @piece
 def may_be_moment(text, start, stop):
-    """Whether a bare name may be `current_timestamp` or `current_date`, which Python tells from attributes."""
+    """Returns whether a bare name may be `current_timestamp` or `current_date`, which Python tells from attributes."""
     if stop - start != 17 and stop - start != 12:
         return False
     for place in range(len(MOMENT_BEGINS)):  # noqa: SIM110 - compiled code knows no all() of a generator

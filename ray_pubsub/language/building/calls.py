@@ -74,7 +74,7 @@ def _escaped(text: str) -> str:
 
 
 def operation(function: str, arguments: list[Term], limits: Limits) -> Term:
-    """A function or operator of the table, checked; a constant if all it is applied to is constant."""
+    """Returns a function or operator of the table, checked; a constant if all it is applied to is constant."""
     _check_parts(function, arguments)
     known = FUNCTIONS[function]
     if len(arguments) < known.least or (known.most is not None and len(arguments) > known.most):
@@ -91,7 +91,7 @@ def operation(function: str, arguments: list[Term], limits: Limits) -> Term:
 
 
 def _wanted(known: Function) -> str:
-    """How many arguments a function takes, in words."""
+    """Returns how many arguments a function takes, in words."""
     if known.most is None:
         return f"at least {counted(known.least, 'argument')}"
     least = "" if known.least == known.most else f"{known.least} or "

@@ -33,7 +33,7 @@ LISTS = {"list_contains", "list_has_any", "list_has_all"}
 
 
 def compares_attributes(function: str, arguments: list[Any]) -> bool:
-    """Whether a list is asked for what the event has, not for constants: `list_contains(tags, name)`. Such a call is a term."""
+    """Returns whether a list is asked for what the event has, not for constants: `list_contains(tags, name)`. Such a call is a term."""
     if function not in LISTS or len(arguments) != 2:
         return False
     wanted = arguments[1]

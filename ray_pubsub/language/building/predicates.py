@@ -169,7 +169,7 @@ def _folded(subject: Subject) -> Subject:
 
 
 def changed(operand: Operand, change: Callable[[Any], Any]) -> Operand:
-    """A constant that is used in another form than it is written in."""
+    """Returns a constant that is used in another form than it is written in."""
     if isinstance(operand.plain, BrokenConstant):
         return operand
     return replace(operand, plain=change(operand.plain), made=change)
@@ -184,7 +184,7 @@ def is_null(subject: Subject, negated: bool, limits: Limits) -> Leaf:
 
 
 def bare(subject: Subject) -> Tree:
-    """A value alone, as a condition."""
+    """Returns a value alone, as a condition."""
     if isinstance(subject, Condition):
         return subject.tree
     if isinstance(subject, Operand):
@@ -226,7 +226,7 @@ CHECKED = {"ip_in", "exists", "geo_within", "geo_in_box", "geo_in_polygon"}
 
 
 def is_checked(leaf: Leaf) -> bool:
-    """Whether the constants of a predicate must be checked one by one, beside their kinds."""
+    """Returns whether the constants of a predicate must be checked one by one, beside their kinds."""
     return isinstance(leaf, Like | Regexp) or (isinstance(leaf, Holds) and leaf.function in CHECKED)
 
 
@@ -267,7 +267,7 @@ def _check_place(latitude: float, longitude: float) -> None:
 
 
 def all_leaves(tree: Tree) -> Iterator[Leaf]:
-    """The predicates, those on elements of lists among them."""
+    """Yields the predicates, those on elements of lists among them."""
     for leaf in leaves(tree):
         yield leaf
         if isinstance(leaf, Holds) and leaf.condition is not None:
@@ -288,7 +288,7 @@ def check_pattern(leaf: Like | Regexp, limits: Limits) -> None:
 
 
 def _checked(subject: Subject, build: Callable[[str], Leaf], limits: Limits) -> Leaf:
-    """The predicate on an attribute or a term; on a constant, its truth, found by evaluating it on an event of that constant."""
+    """Returns the predicate on an attribute or a term; on a constant, its truth, found by evaluating it on an event of that constant."""
     check_has_value(subject)
     leaf = build("" if isinstance(subject, Operand) else computed_name(subject))
     for operand in (subject, *operands(leaf)):

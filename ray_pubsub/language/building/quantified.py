@@ -42,7 +42,7 @@ def quantified(left: Term, operator: str, quantifier: Call, limits: Limits) -> T
 
 
 def relation(left: Term, operator: str, right: Term) -> Call:
-    """The term that a comparison of two terms is, `right` perhaps any(…) or all(…)."""
+    """Returns the term that a comparison of two terms is, `right` perhaps any(…) or all(…)."""
     if not (isinstance(right, Call) and right.function in QUANTIFIERS):
         return Call(operator, (left, right))
     if operator == "=" and right.function == "any":

@@ -11,7 +11,7 @@ __all__ = ["kind_of"]
 
 
 def kind_of(term: Term) -> Kind | None:
-    """The kind of the term's values; None if it depends on the event, or if the term is null."""
+    """Returns the kind of the term's values; None if it depends on the event, or if the term is null."""
     match term:
         case Operand(kind):
             return kind
@@ -31,7 +31,7 @@ def kind_of(term: Term) -> Kind | None:
 
 
 def _of_sum(function: str, left: Kind | None, right: Kind | None) -> Kind | None:
-    """A timestamp and a number give a timestamp, two timestamps their difference."""
+    """Returns a timestamp and a number give a timestamp, two timestamps their difference."""
     if (left is Kind.TIMESTAMP and right is Kind.TIMESTAMP) or left is right is Kind.NUMBER:
         return Kind.NUMBER
     if left is Kind.NUMBER and function == "-":

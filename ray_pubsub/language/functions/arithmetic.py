@@ -30,7 +30,7 @@ Number = int | float
 
 
 def plain_number(number: Number) -> Number | None:
-    """The number as terms know it: an integer if it is whole and fits 64 bits. None if it is not a number."""
+    """Returns the number as terms know it: an integer if it is whole and fits 64 bits. None if it is not a number."""
     if isinstance(number, int):
         return number if INT64_MIN <= number <= INT64_MAX else None
     if number != number:

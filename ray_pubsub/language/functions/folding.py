@@ -12,12 +12,12 @@ __all__ = ["simple_lower", "simple_upper"]
 
 
 def simple_lower(text: str) -> str:
-    """The text in lower case."""
+    """Returns the text in lower case."""
     return text.lower() if text.isascii() else "".join(map(_lower, text))
 
 
 def simple_upper(text: str) -> str:
-    """The text in upper case."""
+    """Returns the text in upper case."""
     return text.upper() if text.isascii() else "".join(map(_upper, text))
 
 

@@ -34,7 +34,7 @@ Truth = Callable[[Tree, Mapping[str, Value]], bool | None]
 
 
 def holds(leaf: Holds, values: list[Value | None], truth: Truth, moment: Value | None) -> bool | None:
-    """Whether the function is true, false or unknown (None) of these values of its attributes. `moment`: what now() is."""
+    """Returns whether the function is true, false or unknown (None) of these values of its attributes. `moment`: what now() is."""
     if leaf.function in ("geo_within", "geo_in_polygon", "geo_in_box"):
         return _in_shape(leaf, *values)
     if leaf.function == "ip_in":
@@ -109,6 +109,6 @@ def _contains(elements: tuple[Any, ...], constant: Operand) -> bool:
 
 
 def as_event(element: Any, moment: Value | None) -> Mapping[str, Value]:
-    """An element as `exists` sees it: an object by its attributes; any other value under the empty name."""
+    """Returns an element as `exists` sees it: an object by its attributes; any other value under the empty name."""
     values = {"": element} if isinstance(element, Value) else element
     return values if moment is None else {**values, NOW: moment}

@@ -76,7 +76,7 @@ def read_counted(count: str, unit: str) -> int:
 
 
 def is_unit(word: str) -> bool:
-    """Whether a word behind `interval 1` is a unit of time, one without a fixed length among them."""
+    """Returns whether a word behind `interval 1` is a unit of time, one without a fixed length among them."""
     return _singular(word.lower()) in {*UNITS, *NOT_FIXED}
 
 
@@ -174,12 +174,12 @@ OTHER_NAMES = {
 
 
 def date_parts(with_synonyms: bool = True) -> list[str]:
-    """The names that date_part and extract know."""
+    """Returns the names that date_part and extract know."""
     return [*PARTS, *(OTHER_NAMES if with_synonyms else ())]
 
 
 def truncated_units(with_synonyms: bool = True) -> list[str]:
-    """The names that date_trunc knows."""
+    """Returns the names that date_trunc knows."""
     names = [*MONTHS, *(name for name in UNITS if name in PARTS)]
     if not with_synonyms:
         return names
@@ -187,14 +187,14 @@ def truncated_units(with_synonyms: bool = True) -> list[str]:
 
 
 def date_part(part: str, moment: int) -> int | float | None:
-    """One part of a timestamp."""
+    """Returns one part of a timestamp."""
     name = part.lower()
     read = PARTS.get(OTHER_NAMES.get(name, name))
     return None if read is None else read(moment)
 
 
 def date_trunc(unit: str, moment: int) -> int | None:
-    """The beginning of the unit that a timestamp lies in; weeks begin on Monday."""
+    """Returns the beginning of the unit that a timestamp lies in; weeks begin on Monday."""
     name = OTHER_NAMES.get(unit.lower(), unit.lower())
     if name == "week":
         day = moment // DAY

@@ -35,13 +35,13 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def address_v4(text: str) -> int | None:
-    """The number of an IPv4 address; None for any other text."""
+    """Returns the number of an IPv4 address; None for any other text."""
     found = _address(text)
     return int(found) if isinstance(found, ipaddress.IPv4Address) else None
 
 
 def address_half(text: str, upper: bool) -> int | None:
-    """The upper or lower half of an IPv6 address; None for any other text."""
+    """Returns the upper or lower half of an IPv6 address; None for any other text."""
     found = _address(text)
     if not isinstance(found, ipaddress.IPv6Address):
         return None
@@ -50,7 +50,7 @@ def address_half(text: str, upper: bool) -> int | None:
 
 
 def in_network(text: str, network: str) -> bool | None:
-    """Whether an address lies in a network of its own version; None for a text that is no address."""
+    """Returns whether an address lies in a network of its own version; None for a text that is no address."""
     found = _address(text)
     return None if found is None else found in ipaddress.ip_network(network)
 

@@ -42,7 +42,7 @@ def is_place(latitude: Any, longitude: Any) -> Any:
 
 
 def contains(shape: Shape, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which of these places lie in a shape."""
+    """Returns which of these places lie in a shape."""
     function, constants = shape
     if function == "geo_within":
         found: NDArray[np.bool_] = distances(latitude, longitude, constants[0], constants[1]) <= constants[2]
@@ -65,7 +65,7 @@ def distances(latitude: Any, longitude: Any, other_latitude: Any, other_longitud
 
 
 def box_of(shape: Shape) -> Box:
-    """A box that has all of the shape in it, with a little to spare for rounding."""
+    """Returns a box that has all of the shape in it, with a little to spare for rounding."""
     function, constants = shape
     if function == "geo_in_polygon":
         corners = polygon_of(constants[0])[0]
@@ -79,7 +79,7 @@ def box_of(shape: Shape) -> Box:
 
 
 def boxes_of_circles(circles: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same for many circles: rows of latitude, longitude and kilometres become rows of a box's bounds."""
+    """Returns the same for many circles: rows of latitude, longitude and kilometres become rows of a box's bounds."""
     latitude, longitude, kilometres = circles.T
     angle = kilometres / EARTH * (1 + 1e-9) + 1e-9
     south, north = latitude - np.degrees(angle), latitude + np.degrees(angle)
@@ -98,8 +98,8 @@ def _turned(longitude: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=4096)
 def polygon_of(text: str) -> tuple[NDArray[np.float64], ...]:
-    """The rings of `POLYGON((longitude latitude, …), …)`, the outer one first, then those of its holes: latitudes and longitudes of their
-    corners, which WKT has in the other order."""
+    """Returns the rings of `POLYGON((longitude latitude, …), …)`, the outer one first, then those of its holes: latitudes and longitudes
+    of their corners, which WKT has in the other order."""
     found = POLYGON.fullmatch(text)
     if found is None:
         raise BadConstant("a polygon is written 'POLYGON((longitude latitude, …))', with a ring more for each hole")

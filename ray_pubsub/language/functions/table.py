@@ -37,7 +37,7 @@ class Function:
     tolerant: bool = False
 
     def takes_at(self, place: int) -> frozenset[Kind]:
-        """The kinds that an argument may have."""
+        """Returns the kinds that an argument may have."""
         return self.takes[min(place, len(self.takes) - 1)]
 
 
@@ -56,7 +56,7 @@ OPERATORS = {"+": 5, "-": 5, "*": 6, "/": 6, "%": 6, "||": 4, "=": 3, "!=": 3, "
 
 
 def call(name: str, arguments: list[Value | None]) -> Value | None:
-    """The value of a function; None if it is unknown."""
+    """Returns the value of a function; None if it is unknown."""
     function = FUNCTIONS[name]
     if function.tolerant:
         found: Value | None = function.compute(*arguments)

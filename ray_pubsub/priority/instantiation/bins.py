@@ -53,7 +53,7 @@ class OrderedBins:
         self._known: dict[str, int] = {}
 
     def string_bins(self, lane: Lane) -> NDArray[np.uint16]:
-        """The bin of each string of a lane."""
+        """Returns the bin of each string of a lane."""
         assert lane.strings is not None
         which, distinct = distinct_of(lane.strings)
         base, known = int(self.base[Kind.STRING]), self._known
@@ -76,14 +76,14 @@ class OrderedBins:
         return bins
 
     def point(self, text: str) -> tuple[int, int]:
-        """The bin that holds a string, and the last bin up to it that holds no other string."""
+        """Returns the bin that holds a string, and the last bin up to it that holds no other string."""
         base = int(self.base[Kind.STRING])
         low, high = bisect_left(self.strings, (text, 0)) + 1, bisect_right(self.strings, (text, 1)) - 1
         found = base + bisect_right(self.strings, (text, 0))
         return found, found if low == high else found - 1
 
     def ranges(self, allowed: ValueSet, *, inner: bool = False) -> Ranges | None:
-        """The bins that hold some value of the set; with `inner`, the bins of which every value is in the set."""
+        """Returns the bins that hold some value of the set; with `inner`, the bins of which every value is in the set."""
         found: Ranges = [(0, 0)] if allowed.absent else []
         for kind in Kind:
             cuts = allowed.cuts(kind)
@@ -134,7 +134,7 @@ class OrderedBins:
         return OrderedBins(numbers, strings), np.flatnonzero(begins)
 
     def describe(self, first: int, last: int) -> str:
-        """A range of bins in words: `60 < number <= 80`."""
+        """Returns a range of bins in words: `60 < number <= 80`."""
         kinds = [int(np.searchsorted(self.base, bin_, side="right")) - 1 for bin_ in (first, last)]
         if kinds[0] < 0:
             return "absent" if first == last else f"absent or {self.describe(1, last)}"
@@ -184,7 +184,7 @@ class FunctionBins:
         return known
 
     def lane_bins(self, lane: Lane) -> NDArray[np.uint16]:
-        """The bin of each value of a lane."""
+        """Returns the bin of each value of a lane."""
         if lane.kind == Kind.STRING:
             assert lane.strings is not None
             which, distinct = distinct_of(lane.strings)
@@ -193,8 +193,8 @@ class FunctionBins:
         return np.array([self.bin_of(lane.kind, lane.plain(place)) for place in range(len(lane))], dtype=np.uint16)
 
     def ranges(self, allowed: ValueSet, *, inner: bool = False) -> Ranges | None:
-        """The bins that hold some value of the set; None if that cannot be computed without the function's inverse. With `inner`, the
-        bins of which every value is in the set, which is never known of a function's bins."""
+        """Returns the bins that hold some value of the set; None if that cannot be computed without the function's inverse. With `inner`,
+        the bins of which every value is in the set, which is never known of a function's bins."""
         found: Ranges = [(0, 0)] if allowed.absent else []
         if inner:
             return found
@@ -213,7 +213,7 @@ class FunctionBins:
         return joined_ranges(found)
 
     def _between(self, kind: Kind, enter: Cut, leave: Cut) -> Ranges:
-        """The bins from one bound to the other, and the bin of values for which the function gives none: they may lie between the
+        """Returns the bins from one bound to the other, and the bin of values for which the function gives none: they may lie between the
         bounds."""
         other = self.size - 1
         low = 1 if enter == BELOW_ALL else self.bin_of(kind, enter[1])
@@ -221,7 +221,7 @@ class FunctionBins:
         return [(1 if low == other else low, other - 1 if high == other else high), (other, other)]
 
     def describe(self, first: int, last: int) -> str:
-        """A range of bins in words."""
+        """Returns a range of bins in words."""
         names = [
             "absent" if bin_ == 0 else "no answer" if bin_ == self.size - 1 else str(bin_ - 1) for bin_ in (first, last)
         ]

@@ -31,7 +31,7 @@ FEWEST_KEYS = 256
 
 
 def rate_per_lookup(rate: float, lookups: int) -> float:
-    """The rate that each of `lookups` independent lookups may have so that all of them together have `rate`."""
+    """Returns the rate that each of `lookups` independent lookups may have so that all of them together have `rate`."""
     return -math.expm1(math.log1p(-rate) / max(1, lookups))
 
 
@@ -40,7 +40,7 @@ def probes_for(rate: float) -> int:
 
 
 def size_for(keys: int, rate: float) -> int:
-    """The size of a filter for this number of keys at this rate: a whole number of blocks."""
+    """Returns the size of a filter for this number of keys at this rate: a whole number of blocks."""
     probes = probes_for(rate)
     least, most = 1, 2
     while rate_of(keys, most * BLOCK_BITS, probes) > rate:
@@ -55,7 +55,7 @@ def size_for(keys: int, rate: float) -> int:
 
 
 def rate_of(keys: int, size: int, probes: int) -> float:
-    """The rate of false positives in theory."""
+    """Returns the rate of false positives in theory."""
     mean = keys * BLOCK_BITS / size
     spread = 12 * math.sqrt(mean) + 12
     inside = np.arange(max(0, math.floor(mean - spread)), math.ceil(mean + spread) + 1)
@@ -80,7 +80,7 @@ class CountingFilters:
         self.counters = _lines(sum(sizes) // 2)
 
     def has_room(self, more: NDArray[np.int64], rate: float, lookups: int) -> bool:
-        """Whether the rate still holds when `keys` more are added."""
+        """Returns whether the rate still holds when `keys` more are added."""
         share = rate_per_lookup(rate, lookups) * (1 + 1e-9)
         keys = (self.keys + more).tolist()
         parts = zip(keys, self.size.tolist(), self.probes.tolist(), strict=True)
@@ -103,7 +103,7 @@ class CountingFilters:
         return self.start[level - 1], self.size[level - 1], int(self.probes[level - 1])
 
     def fill(self, level: int) -> float:
-        """The part of the filter's bits that is set."""
+        """Returns the part of the filter's bits that is set."""
         start, size, _ = self._place(level)
         return float(fill_of(start, size, self.bits) / int(size))
 
@@ -112,7 +112,7 @@ class CountingFilters:
         return int(saturated_counters(start, size, self.counters))
 
     def lookup_rate(self, level: int) -> float:
-        """The rate of false positives of one lookup, from the bits that are set."""
+        """Returns the rate of false positives of one lookup, from the bits that are set."""
         return float(rate_of_bits(*self._place(level), self.bits))
 
     @property

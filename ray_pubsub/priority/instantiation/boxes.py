@@ -51,7 +51,7 @@ class Boxes:
         return Boxes(self.owners[chosen], self.lows[chosen], self.highs[chosen])
 
     def cells(self) -> int:
-        """The sum of the boxes' sizes."""
+        """Returns the sum of the boxes' sizes."""
         widths = self.highs.astype(np.float64) - self.lows + 1
         return int(widths.prod(axis=1).sum())
 
@@ -59,8 +59,8 @@ class Boxes:
 def boxes_of_group(
     table: ClauseTable, group: ClauseGroup, layout: Layout, vector: Vector, *, inner: bool = False
 ) -> tuple[Boxes, dict[int, str]]:
-    """The boxes of a group's clauses in its vector, and the rules that cannot have any, with the reason. With `inner`, boxes of the
-    cells all of whose events the clause matches."""
+    """Returns the boxes of a group's clauses in its vector, and the rules that cannot have any, with the reason. With `inner`, boxes of
+    the cells all of whose events the clause matches."""
     columns = [layout.columns[column] for column in vector.columns]
     owners = table.owners[group.clauses]
     regular = np.full(len(owners), all(isinstance(column, OrderedBins) for column in columns))
@@ -165,7 +165,7 @@ class BoxList:
         self._filled = end
 
     def of(self, numbers: NDArray[np.int64]) -> Boxes:
-        """The boxes of rules, given in ascending order."""
+        """Returns the boxes of rules, given in ascending order."""
         owners = self._boxes.owners[: self._filled]
         starts, ends = np.searchsorted(owners, numbers), np.searchsorted(owners, numbers, side="right")
         lengths = ends - starts

@@ -23,7 +23,7 @@ class ClauseGroup:
 
 
 def group_clauses(table: ClauseTable) -> list[ClauseGroup]:
-    """The groups, the largest first."""
+    """Returns the groups, the largest first."""
     if not table.count:
         return []
     offsets = table.offsets[: table.count + 1]

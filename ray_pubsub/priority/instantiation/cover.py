@@ -82,7 +82,7 @@ class Cover:
 
 
 def _united(boxes: Boxes, vector: Vector) -> NDArray[np.int32]:
-    """How many of the boxes cover each cell, by a difference array: the corners first, then running sums along every axis."""
+    """Returns how many of the boxes cover each cell, by a difference array: the corners first, then running sums along every axis."""
     difference = np.zeros(vector.cells, dtype=np.int32)
     add_corners(boxes.lows, boxes.highs, vector.shape, vector.strides, difference)
     cube = difference.reshape(tuple(vector.shape.tolist()))

@@ -94,7 +94,7 @@ def _distinct(whole: Any, rest: Any, side: Any) -> NumberEdges:
 
 
 def _spread(weights: NDArray[np.int64], most: int = MOST_BINS // 4) -> NDArray[np.int64]:
-    """All places if they are few, else about `most` of them at the quantiles of their weights."""
+    """Returns all places if they are few, else about `most` of them at the quantiles of their weights."""
     if len(weights) <= most:
         return np.arange(len(weights))
     reached = np.cumsum(weights)
@@ -138,7 +138,7 @@ def quantile_groups(size: int, lows: NDArray[np.int64], highs: NDArray[np.int64]
 
 
 def within_budget(needed: list[int], caps: list[int], budget: int) -> list[int]:
-    """How many groups each attribute gets, the rest not counted: all it needs, or an equal share of what the others leave."""
+    """Returns how many groups each attribute gets, the rest not counted: all it needs, or an equal share of what the others leave."""
     wanted = [min(need, cap) for need, cap in zip(needed, caps, strict=True)]
     low, high = 1, max([1, *wanted])
     while low < high:

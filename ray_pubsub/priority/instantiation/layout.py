@@ -71,7 +71,7 @@ class Layout:
             vector.identify([self.columns[column].fingerprint() for column in vector.columns])
 
     def _budget(self, clauses: int) -> int:
-        """The budget of signatures: smaller for few rules, which need fewer and whose filters are then built faster."""
+        """Returns the budget of signatures: smaller for few rules, which need fewer and whose filters are then built faster."""
         return min(self.signatures, max(FEWEST_SIGNATURES, SIGNATURES_PER_CLAUSE * clauses))
 
     def _candidate(
@@ -116,7 +116,7 @@ class Layout:
     def test_bounds(
         self, table: ClauseTable, places: NDArray[np.int64], column: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The ranges of bins that tests admit, in one list; a test on a set may have several."""
+        """Returns the ranges of bins that tests admit, in one list; a test on a set may have several."""
         bins = self.columns[column]
         tests = _records(table, places)
         lows, highs = [], []
@@ -146,8 +146,8 @@ class Layout:
     def interval_bounds(
         self, tests: dict[str, NDArray[Any]], bins: OrderedBins, *, inner: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The first and last bins of interval tests; a test of a string is an equality. If there are no inner bins, the last comes before
-        the first."""
+        """Returns the first and last bins of interval tests; a test of a string is an equality. If there are no inner bins, the last
+        comes before the first."""
         kind = tests["kind"].astype(np.int64)
         is_string = kind == Kind.STRING
         low_side, high_side = tests["low_side"], tests["high_side"]

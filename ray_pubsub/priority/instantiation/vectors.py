@@ -59,7 +59,7 @@ class Vector:
             pieces_of_ranges(low, high, self.groups[place], lookups.after, lookups.before, lookups.rest_until, pieces)
 
     def runs(self, place: int, ranges: Ranges, *, inner: bool) -> Ranges:
-        """The same for the ranges of one test."""
+        """Returns the same for the ranges of one test."""
         found: list[tuple[int, int]] = []
         lookups = self._lookups[place]
         for low, high in ranges:
@@ -77,7 +77,7 @@ class Vector:
         return np.where(group > 0, group * self.strides[place], 0 if self.open_rest[place] else NOWHERE)
 
     def bins_like(self, place: int, bin_: int) -> tuple[int, int]:
-        """The bins of an attribute that are in one group with this bin; of the rest, only its neighbours."""
+        """Returns the bins of an attribute that are in one group with this bin; of the rest, only its neighbours."""
         group = self.groups[place]
         changes = np.flatnonzero(np.diff(group)) + 1
         number = int(np.searchsorted(changes, bin_, side="right"))
