@@ -1,4 +1,4 @@
-"""The segments of a table of clauses, whatever the engine."""
+"""Builds the segments of a table of clauses, for any engine."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["build_parts"]
 def build_parts(
     table: ClauseTable, vocabulary: Vocabulary, build: Build, frequency: Frequency = None
 ) -> tuple[Segment, ...]:
-    """None if the table is empty. Clauses go to a segment of the engine, those of one flag and disjunctions of alternatives to segments of
-    their own."""
+    """Returns no segment if the table is empty. Most clauses go to a segment of the engine; clauses of one flag and disjunctions of
+    alternatives get segments of their own."""
     parts: list[Segment] = []
     alternatives = table.of_alternatives()
     if alternatives is not None:

@@ -1,4 +1,4 @@
-"""Clauses as integer codes: what several families of engines build their segments from, and what a saved segment keeps."""
+"""Clauses as integer codes: several families of engines build their segments from them, and a saved segment contains them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CodedClauses(NamedTuple):
         return cls(code_clauses(clauses, vocabulary, sparseness=4), clauses.owners[: clauses.count].copy())
 
     def state(self, slots: NDArray[np.int64] | None = None) -> State:
-        """`slots`: the number that stands for each slot."""
+        """`slots` maps each slot to the number that is saved for it."""
         return {"owners": self.owners if slots is None else slots[self.owners], "coded": coded_state(self.coded)}
 
     @classmethod

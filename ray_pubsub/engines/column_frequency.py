@@ -1,4 +1,4 @@
-"""How often events carry each column of a block: for the engines that choose pivots."""
+"""How often events have each column of a block, for the engines that choose pivots."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from ray_pubsub.engines.contract import Frequency
 __all__ = ["column_frequency"]
 
 RARELY = 1e-9
-"""Added to all, so that between attributes that no event had, the tests' own selectivity decides."""
+"""Added to every frequency, so that among attributes that no event had, the tests' own selectivity decides."""
 
 
 def column_frequency(space: CodeSpace, frequency: Frequency) -> NDArray[np.float64]:
-    """`frequency` is by attribute number; an attribute beyond it, or all if there is none, is taken to be in every event."""
+    """Returns the frequency of each column. `frequency` is by attribute number; an attribute beyond its end, or every attribute if it is
+    None, counts as present in every event."""
     shares = np.ones(space.columns)
     if frequency is not None:
         attributes = np.concatenate([space.attributes, space.patterns.attributes]).astype(np.int64)

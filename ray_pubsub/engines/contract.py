@@ -1,8 +1,8 @@
-"""What every engine does. Nothing above it knows which engine runs.
+"""The contract of every engine. Nothing above it knows which engine runs.
 
-A segment is the unit an engine implements: an immutable set of clauses with an index over them. An engine of segments is one row of
-engines/registry.py; index/segmented_index.py makes a live index of it. The scan implements `Engine` itself, as the specification shares no
-code with what is checked against it.
+An engine implements segments: a segment is an immutable set of clauses with an index over them. Such an engine is one row of
+engines/registry.py, and index/segmented_index.py makes a live index of it. The scan implements `Engine` directly, because the
+specification shares no code with what is checked against it.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ class Hits(NamedTuple):
 
 
 Frequency = NDArray[np.float64] | None
-"""Per attribute number, the share of events that carry it, if it is known."""
+"""For each attribute number the share of events that have it, if known."""
 
 
 class PivotCost(NamedTuple):
-    """Clauses that an event is expected to meet under their pivots."""
+    """The expected number of clauses that an event visits under their pivots."""
 
     now: float
-    """Under the pivots that were chosen when the segment was built,"""
+    """With the pivots that were chosen when the segment was built."""
     again: float
-    """and under those that would be chosen now."""
+    """With the pivots that would be chosen now."""
 
 
 class Segment(ABC):
@@ -86,7 +86,7 @@ class Segment(ABC):
 
     @abstractmethod
     def match(self, events: EventBatch) -> Hits:
-        """Owners of the clauses that hold, per event; an owner with several clauses may come more than once."""
+        """Returns the owners of the clauses that hold, for each event; an owner with several clauses may occur more than once."""
 
     @abstractmethod
     def explain(self, events: EventBatch) -> SegmentPlan:
@@ -94,8 +94,8 @@ class Segment(ABC):
 
     @abstractmethod
     def state(self, slots: NDArray[np.int64] | None = None) -> State:
-        """Returns the saved form, from which the engine's `restore` makes the segment again. `slots`: the number that stands for each
-        slot, if it is not the slot itself."""
+        """Returns the saved form, from which the engine's `restored` builds the segment again. `slots` maps each slot to the number that
+        is saved for it, if it is not the slot itself."""
 
     @property
     def joint(self) -> bool:
@@ -103,7 +103,8 @@ class Segment(ABC):
         return False
 
     def pivot_cost(self, frequency: NDArray[np.float64]) -> PivotCost | None:
-        """What its pivots cost with events of this frequency (see `Frequency`); None if they do not depend on it. Takes milliseconds."""
+        """Returns what its pivots cost with events of this frequency (see `Frequency`); None if pivots do not depend on it. Takes
+        milliseconds."""
         return None
 
     def stats(self) -> tuple[BlockStats, ...]:
@@ -119,12 +120,12 @@ class Segment(ABC):
         return None
 
     def _details(self) -> dict[str, int]:
-        """What the engine says of its index, by name."""
+        """Figures about the engine's index, by name."""
         return {}
 
 
 Build = Callable[[ClauseTable, Vocabulary, Frequency], Segment]
-"""Makes a segment of clauses. Only engines that choose pivots use the frequency."""
+"""Builds a segment of clauses. Only engines that choose pivots use the frequency."""
 
 
 class EngineStats(NamedTuple):
@@ -132,67 +133,67 @@ class EngineStats(NamedTuple):
     tail: int
     """Clauses that were added last and are not in a block yet."""
     removed: int
-    """Removed subscriptions that the engine still remembers."""
+    """Removed subscriptions that the engine still stores."""
     repivoted: int = 0
-    """How often a block was rebuilt because events had come to carry other attributes."""
+    """How often a block was rebuilt because the attributes of events had changed."""
     singles: VectorCacheStats | None = None
-    """Of a cache for single events that several blocks share."""
+    """The statistics of a cache for single events that several blocks share."""
 
 
 class BuiltParts(Protocol):
-    """What an engine has built, at one moment: a saved index keeps it beside the subscriptions."""
+    """What an engine has built at one moment; a saved index stores it beside the subscriptions."""
 
     vocabulary: Vocabulary
 
     def state(self, slots: NDArray[np.int64]) -> State:
-        """Of the clauses of these slots, which ascend; they are renumbered from 0 on."""
+        """Returns the saved form of the clauses of these slots, which must ascend; they are renumbered from 0 on."""
 
     def tables_of(self, slots: NDArray[np.int64]) -> Any:
-        """Returns the clauses of these slots, part by part: the place of each clause's owner in `slots`, and the table of the clauses."""
+        """Yields the clauses of these slots, part by part: the position of each clause's owner in `slots`, and the table of the clauses."""
 
 
 class View(Protocol):
-    """What an engine holds at one moment: changes made later are not seen."""
+    """The content of an engine at one moment: later changes are not visible."""
 
     @property
     def attributes(self) -> AttributeTree:
-        """What has to be read of events: all that subscriptions test, and maybe what others tested or will test."""
+        """What must be read from events: all attributes that subscriptions test, and possibly more."""
 
     def match(self, events: EventBatch) -> Hits:
         """May run while another thread changes the engine."""
 
 
 class Engine(Protocol):
-    """Holds subscriptions by slot (a number the index gives each, never twice) and matches events against them."""
+    """Holds subscriptions by slot (a number that the index assigns, never twice) and matches events against them."""
 
     def add(self, slot: int, source: Source, replaced: int) -> None:
-        """Adds one, and removes the slot it replaces (-1: none)."""
+        """Adds a subscription, and removes the slot that it replaces (-1: none)."""
 
     def remove(self, slot: int) -> None: ...
 
     def change(self, removed: NDArray[np.int64], added: NDArray[np.int64], sources: Any) -> None:
-        """Removes and adds at once: a match sees all of a change or nothing of it. `sources`: one per added slot, or a table of
+        """Removes and adds in one step: a match sees either all of a change or nothing. `sources`: one per added slot, or a table of
         intervals for all of them."""
 
     def released(self, table: Any) -> Source:
-        """After a table of intervals was added: the source to ask about its subscriptions from now on."""
+        """Called after a table of intervals was added. Returns the source to use for its subscriptions from now on."""
 
     def clauses_of(self, slots: NDArray[np.int64]) -> tuple[ClauseTable, Vocabulary]:
-        """For the sources that `released` gave: the clauses of living slots, in the order of the slots."""
+        """Returns the clauses of live slots, in the order of the slots, for the sources that `released` returned."""
 
     def compacted(self, slots: NDArray[np.int64], sources: Callable[[int], Source]) -> Engine:
-        """Returns a new engine with these slots only, numbered from 0 on. `sources`: the source of a new slot."""
+        """Returns a new engine with these slots only, numbered from 0 on. `sources` returns the source of a new slot."""
 
     def built(self) -> BuiltParts | None:
-        """What a saved index can keep so that loading need not build it again; None if there is no such thing."""
+        """Returns what a saved index can store so that loading need not build it again; None if there is nothing."""
 
     def restore(self, state: SavedState, names: list[str], count: int, source_of: Callable[[int], Source]) -> bool:
-        """Takes over, into this empty engine, what `BuiltParts.state` gave. Returns whether one more slot, behind the `count` living ones,
-        stands for what was removed. `names`: of the attributes; `source_of`: the source of a slot whose clauses do not decide. Raises
-        UnfitStateError."""
+        """Loads what `BuiltParts.state` returned into this empty engine. Returns whether one more slot, after the `count` live ones,
+        stands for removed subscriptions. `names`: the attributes; `source_of`: returns the source of a slot whose clauses only find
+        candidates. Raises UnfitStateError."""
 
     def wait_for_merges(self) -> None:
-        """Returns when nothing is left to build or merge in the background; raises what a background merge failed with."""
+        """Returns when nothing is left to build or merge in the background. Raises the error of a background merge that failed."""
 
     def stats(self) -> EngineStats: ...
 

@@ -1,4 +1,4 @@
-"""What a row of the table of engines says (engines/registry.py)."""
+"""The fields of a row in the table of engines (engines/registry.py)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Estimate(NamedTuple):
 
 
 Cost = Callable[[ClauseStatistics, MachineConstants], Estimate | None]
-"""What an event costs with such clauses on such a machine; None if the engine cannot take them."""
+"""Returns the cost of an event with such clauses on such a machine; None if the engine cannot take them."""
 
 
 class SegmentType(Protocol):
@@ -31,7 +31,7 @@ class SegmentType(Protocol):
         """Builds a segment, given (table, vocabulary, frequency); see `Build`."""
 
     def restored(self, *saved: Any, **options: Any) -> Segment:
-        """Makes a segment of what its `state` gave: (state, vocabulary, slots, frequency). Owners must be below `slots`. Raises
+        """Builds a segment from the result of its `state`: (state, vocabulary, slots, frequency). Owners must be below `slots`. Raises
         UnfitStateError."""
 
 
@@ -61,15 +61,15 @@ class EngineEntry:
     segment: SegmentType | None = None
     """The class of its segments."""
     choose: Build | None = None
-    """Instead, what picks the engine for each set of clauses."""
+    """Alternatively, a function that picks the engine for each set of clauses."""
     whole: Callable[[], Engine] | None = None
-    """Instead, what makes an engine that has no segments."""
+    """Alternatively, a function that creates an engine without segments."""
     options: Mapping[str, Number | Flag] = field(default_factory=dict)
     exclusive: tuple[str, ...] = ()
     """Flags of which at most one may be set."""
     cost: Cost | None = None
-    """For `auto`, which considers the engines that have one."""
+    """The cost model for `auto`, which considers only engines that have one."""
     favoured: bool = False
-    """Whether `auto` takes the cost as it is. Other engines must be better by a margin."""
+    """Whether `auto` uses the cost as it is. Other engines must be better by a margin."""
     part_of_auto: bool = False
-    """A building block of `auto`, which cannot be asked for by name."""
+    """A building block of `auto`, which cannot be chosen by name."""

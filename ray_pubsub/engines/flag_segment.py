@@ -1,5 +1,7 @@
-"""Clauses that ask for one flag and nothing else: `list_contains(tags, 'a')`, `geo_within(…)`. They are found by the flags that an event
-has, without codes: one look-up for each, whatever the engine. Equal clauses are several owners of one flag."""
+"""A segment of clauses that test one flag and nothing else: `list_contains(tags, 'a')`, `geo_within(…)`.
+
+They are found by the flags that an event has, one look-up for each, without codes and independently of the engine. Equal clauses are
+several owners of one flag."""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ from ray_pubsub.model.values import Kind
 __all__ = ["FlagSegment", "single_flags"]
 
 SPARSE = 8
-"""Flags are looked up by number if at least one in this many of the numbers between the least and the largest is one of them."""
+"""Flags are looked up by number if at least one in SPARSE of the numbers between the least and the largest is a flag."""
 
 
 def single_flags(table: ClauseTable, vocabulary: Vocabulary) -> NDArray[np.bool_] | None:
-    """Returns which clauses ask for one flag alone; None if none does."""
+    """Returns which clauses test one flag alone; None if none does."""
     flags = vocabulary.attributes.flags
     if not flags:
         return None
@@ -51,7 +53,7 @@ class FlagSegment(Segment):
     engine = "flags"
 
     def __init__(self, table: ClauseTable) -> None:
-        """Of clauses that `single_flags` chose."""
+        """Takes clauses that `single_flags` chose."""
         numbers = table.tests["attribute"][table.offsets[: table.count]].astype(np.int32)
         order = np.argsort(numbers, kind="stable")
         self._set(numbers[order], table.owners[: table.count][order])

@@ -1,16 +1,18 @@
-"""OpIndex section 6.1: subscriptions that are conjunctions of disjunctions, too many-sided to be written out as clauses.
+"""An index of subscriptions that are conjunctions of disjunctions, too large to be multiplied out into clauses (OpIndex section 6.1).
 
-    (model = 1 or colour = 2) and (price <= 5 or …) and …
+  (model = 1 or colour = 2) and (price <= 5 or …) and …
 
-A subscription's pivots are the attributes of one of its disjunctions; an event that carries none of them cannot match it. What was
-replaced, and why:
-- The paper keeps a bitmap per subscription and pivot; an event that carries the pivot clears a bit for every predicate that holds. Here a
-  subscription is met only if a pivot's own predicate holds, and is then compared up to the first disjunction that fails: most predicates
-  are never looked at, and there is nothing to set up or to go over per subscription. Bitmaps were built first, and lost by far.
-- The pivot disjunction is the one least expected to hold, not the one with the fewest predicates (footnote 8's sum of frequencies, weighted
-  by how much of its attribute each predicate admits).
-- A disjunction with a member that admits absence can hold without any attribute, so it is no pivot. With no other, every event compares
-  the subscription.
+The pivots of a subscription are the attributes of one of its disjunctions; an event that has none of them cannot match it. Differences
+from the paper, with reasons:
+
+- The paper keeps a bitmap per subscription and pivot; an event that has the pivot clears a bit for every predicate that holds. Here a
+  subscription is a candidate only if a predicate of its pivot disjunction holds, and it is then compared up to the first disjunction that
+  fails. Most predicates are never evaluated, and there is no per-subscription state to initialise or scan. Bitmaps were built first, and
+  were much slower.
+- The pivot disjunction is the one least likely to hold, not the one with the fewest predicates (footnote 8's sum of frequencies, weighted
+  by the share of its attribute's values that each predicate admits).
+- A disjunction with a member that admits absence can hold without any attribute, so it cannot be the pivot. If there is no other, every
+  event is compared with the subscription.
 """
 
 from __future__ import annotations
@@ -42,9 +44,9 @@ class CnfIndex:
         top: NDArray[np.int32],
         frequency: NDArray[np.float64] | None = None,
     ) -> None:
-        """Subscription i has the disjunctions disjunctions[i]:disjunctions[i + 1], disjunction j the tests members[j]:members[j + 1], of
-        which one must hold. `top`: per column its largest code; `frequency`: per column the part of events that carry it, by default all
-        alike."""
+        """Subscription i has the disjunctions disjunctions[i]:disjunctions[i + 1]; disjunction j has the tests members[j]:members[j + 1],
+        of which one must hold. `top`: the largest code of each column. `frequency`: for each column the share of events that have it, by
+        default equal for all."""
         self._disjunctions: NDArray[np.int64] = np.asarray(disjunctions, np.int64)
         self._top = top
         frequency = np.ones(len(top)) if frequency is None else frequency
@@ -52,7 +54,7 @@ class CnfIndex:
         owner = np.repeat(np.arange(len(self)), np.diff(self._disjunctions))
         order = np.lexsort(
             (weights, owner)
-        )  # what is least expected to hold comes first: it is the pivot, and the first to be compared
+        )  # the one least likely to hold comes first: it is the pivot, and is compared first
         sizes = np.diff(members)[order]
         member = _ranges(members[:-1][order], sizes)
         column, low, high = (part[member] for part in tests)
@@ -61,7 +63,7 @@ class CnfIndex:
         pivot = np.append(weights[order], np.inf)[self._disjunctions[:-1]]
         pivot[np.diff(self._disjunctions) == 0] = np.inf
         self.expected: float = float(pivot[np.isfinite(pivot)].sum())
-        """How many subscriptions an event is expected to meet: one that carries attributes as often as `frequency` says."""
+        """The expected number of subscriptions that an event is compared with, if it has attributes as often as `frequency` says."""
         self._place(np.flatnonzero(np.isfinite(pivot)), np.flatnonzero(np.isinf(pivot)), np.asarray(top, np.int64))
         self._scratch: PerThread[tuple[Any, ...]] = PerThread()
 
@@ -74,7 +76,7 @@ class CnfIndex:
 
     @property
     def universal(self) -> NDArray[np.int32]:
-        """The subscriptions that every event compares."""
+        """The subscriptions that every event is compared with."""
         return self._entries[self._universal :]
 
     def pivots_of(self, subscription: int) -> list[int]:
@@ -85,7 +87,7 @@ class CnfIndex:
         return sorted({int(column) for column in self._tests[3 * first : 3 * last : 3]})
 
     def met(self, column: int, code: int | None = None) -> NDArray[np.int32]:
-        """Returns the subscriptions with a pivot in the column; or those of them that a code finds."""
+        """Returns the subscriptions with a pivot in the column, or, given a code, those of them that the code finds."""
         if code is not None:
             runs = self._directory[4 * (self._base[column] + code) :][:4].reshape(2, 2)
         else:
@@ -94,8 +96,8 @@ class CnfIndex:
         return np.unique(np.concatenate([self._entries[start:end] for start, end in runs.tolist()]))
 
     def expectations(self, frequency: NDArray[np.float64]) -> tuple[float, float]:
-        """Returns how many subscriptions an event is expected to meet if columns have this frequency: under their pivots, and under those
-        that would be chosen by it."""
+        """Returns the expected number of subscriptions that an event is compared with if columns have this frequency: with the current
+        pivots, and with those that would be chosen now."""
         tests = np.ascontiguousarray(self._tests.reshape(-1, 3).T)
         weights = disjunction_lists.weigh_disjunctions(self._members, *tests, self._top, frequency)
         firsts = self._disjunctions[:-1][np.diff(self._disjunctions) > 0]
@@ -106,7 +108,7 @@ class CnfIndex:
         return float(pivots[found].sum()), float(least[found].sum())
 
     def match(self, codes: EventCodes) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Per event the numbers of the subscriptions all of whose disjunctions hold, each once: (offsets, numbers)."""
+        """Returns (offsets, numbers): for each event the subscriptions all of whose disjunctions hold, each once."""
         events = len(codes.offsets) - 1
         *scratch, clock = self._scratch.get(self._new_scratch)
         lists = (
@@ -126,7 +128,7 @@ class CnfIndex:
         return offsets, out[: offsets[-1]]
 
     def _place(self, found: NDArray[np.int64], universal: NDArray[np.int64], top: NDArray[np.int64]) -> None:
-        """An entry per test of each pivot disjunction, in the order of pivot_lists.py, the universal ones last."""
+        """Adds an entry for each test of each pivot disjunction, in the order of pivot_lists.py, the universal ones last."""
         self._base = np.concatenate([[0], np.cumsum(top + 1)])
         spread = int(self._base[-1])
         pivot = self._disjunctions[found]
@@ -146,13 +148,13 @@ class CnfIndex:
         fill_directory(starts, self._base[:-1], top, self._directory)
 
     def _new_scratch(self) -> tuple[Any, ...]:
-        """Makes what the kernel writes to, and the clock by which it knows what it has seen for an event."""
+        """Creates the buffers that the kernel writes to, and the clock by which it knows what it has already seen for an event."""
         seen, candidates = np.full(len(self), -1, np.int64), np.empty(len(self) + 1, np.int32)
         return np.zeros(len(self._base) - 1, np.int32), seen, candidates, np.zeros(1, np.int64)
 
 
 def _ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """start, start + 1, … for each start, one after the other."""
+    """Returns start, start + 1, … for each start, concatenated."""
     behind = np.cumsum(lengths)
     ranges: NDArray[np.int64] = np.arange(int(lengths.sum())) + np.repeat(starts - behind + lengths, lengths)
     return ranges

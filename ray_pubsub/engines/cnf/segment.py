@@ -1,9 +1,9 @@
 """A segment of subscriptions that are conjunctions of disjunctions: coded like clauses, found by engines/cnf/conjunctive_index.py.
 
-A row of the table is a disjunction and its tests are alternatives (columns/clause_table.py); the rows of an owner follow each other. A test
-of several intervals is several alternatives here, so there are no holes to settle.
+A row of the table is a disjunction and its tests are alternatives (columns/clause_table.py); the rows of an owner are adjacent. A test of
+several intervals becomes several alternatives, so there are no gaps to check afterwards.
 
-Only what nests deeper than a disjunction of tests needs its expression asked (columns/disjunctions.py).
+Only a subscription nested deeper than a disjunction of tests needs its expression evaluated (columns/disjunctions.py).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = ["CnfSegment"]
 
 
 class CnfSegment(Segment):
-    """Immutable. `owners`: per disjunction."""
+    """Immutable. `owners` has one entry per disjunction."""
 
     engine = "cnf"
 
     def __init__(
         self, disjunctions: ClauseTable | CodedClauses, vocabulary: Vocabulary, frequency: Frequency = None
     ) -> None:
-        """`frequency`: per attribute number, the part of events that carry it; by default all alike."""
+        """`frequency`: for each attribute number the share of events that have it, by default equal for all."""
         self._vocabulary = vocabulary
         self.coded, self.owners = CodedClauses.of(disjunctions, vocabulary)
         firsts = np.flatnonzero(np.append(True, self.owners[1:] != self.owners[:-1]))
@@ -73,7 +73,7 @@ class CnfSegment(Segment):
         return table
 
     def match(self, events: EventBatch) -> Hits:
-        """Owners all of whose disjunctions hold, per event, each once."""
+        """Returns for each event the owners all of whose disjunctions hold, each once."""
         codes = encode_events(events, self.coded.space, self._vocabulary)
         return Hits(*self._cache.match(codes, self._match_codes))
 
@@ -88,7 +88,7 @@ class CnfSegment(Segment):
         return self._cache.stats()
 
     def explain(self, events: EventBatch) -> SegmentPlan:
-        """How `match` goes about a batch of one event; what is counted are subscriptions, not disjunctions."""
+        """Explains how `match` handles a batch of one event; it counts subscriptions, not disjunctions."""
         hits, seconds = timed(self.match, events)
         codes, index = encode_events(events, self.coded.space, self._vocabulary), self.index
         carried = list(zip(codes.column.tolist(), codes.code.tolist(), strict=True))
@@ -110,7 +110,7 @@ class CnfSegment(Segment):
 def _alternatives(
     coded: CodedTests,
 ) -> tuple[NDArray[np.int64], tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]]:
-    """Returns where each disjunction's tests start, and the tests; those of several intervals as several tests."""
+    """Returns where each disjunction's tests start, and the tests; a test of several intervals becomes several tests."""
     if coded.pieces is None or not (coded.pieces >= 0).any():
         return coded.offsets, (coded.column, coded.low, coded.high)
     split = coded.pieces >= 0

@@ -1,8 +1,8 @@
-"""Dense clauses, most of which test many of a few columns: clustered bucket bitmaps for an event (kernels/dense/match.py), masks of events
-for a batch (engines/dense/transposed.py).
+"""A segment for dense clauses, most of which test many of a few columns.
 
-A set, or any test of several intervals, is known here by its hull; its gaps are compared for the matches of the hull. Where sets decide,
-the cost model prefers pivot lists (engines/pivot/segment.py), which know them by their values."""
+A single event is matched with clustered bucket bitmaps (kernels/dense/match.py), a batch with masks of events
+(engines/dense/transposed.py). A set, or any test of several intervals, is indexed by its hull, and its gaps are checked for the matches
+of the hull. Where sets are selective, the cost model prefers pivot lists (engines/pivot/segment.py), which index a set by its values."""
 
 from __future__ import annotations
 
@@ -53,20 +53,21 @@ __all__ = ["DenseSegment", "dense_buffers"]
 SAMPLE = 64
 EDGE_SAMPLE = 16_384
 MANY_COLUMNS = 14
-"""Above, smaller bitmaps beat fewer candidates: 32 buckets instead of 64."""
+"""With more columns, smaller bitmaps are worth more than fewer candidates: 32 buckets are used instead of 64."""
 HUGE_PAGE = 1 << 21
 FEWEST_TRANSPOSED = 256
-"""Events from which on a batch is transposed: with fewer, the pass over all clauses costs more than it saves."""
+"""Batches of at least this many events are transposed: with fewer, the pass over all clauses costs more than it saves."""
 
 
 class DenseSegment(Segment):
-    """Immutable. Clauses are numbered in clustered order, and a clause's row carries its owner's slot: a match is at hand where it is
-    decided. Where holes are to be settled, or slots need more than 31 bits, they keep their order, and the row carries the number."""
+    """Immutable. Clauses are numbered in clustered order, and a clause's row contains its owner's slot, so that a match is known where it
+    is decided. If gaps must be checked, or slots need more than 31 bits, the clauses keep their order and the row contains the clause's
+    number."""
 
     engine = "dense"
 
     def __init__(self, table: ClauseTable, vocabulary: Vocabulary, frequency: Frequency = None) -> None:
-        """`frequency` does not matter here: an event meets all blocks."""
+        """`frequency` is ignored: an event visits all blocks."""
         coded = code_clauses(table, vocabulary, sparseness=np.inf)
         self.vocabulary = vocabulary
         self.space = coded.space
@@ -96,7 +97,7 @@ class DenseSegment(Segment):
         self._adopt(arrays, owners.copy() if self._numbered else None)
 
     def _adopt(self, arrays: list[NDArray[Any]], owners: NDArray[np.int64] | None) -> None:
-        """The arrays the kernels know by their addresses, and whose the clauses are, if rows carry numbers."""
+        """Stores the arrays whose addresses the kernels use, and the clauses' owners if rows contain numbers."""
         self._arrays = arrays
         self._carried: NDArray[np.int32] = self._rows[:, -4:].view(np.int32)[:, 0]
         self.owners: NDArray[Any] = self._carried if owners is None else owners
@@ -117,7 +118,7 @@ class DenseSegment(Segment):
         )
 
     def state(self, slots: NDArray[np.int64] | None = None) -> State:
-        """`slots`: the number that stands for each slot."""
+        """`slots` maps each slot to the number that is saved for it."""
         bitmaps, outer, rows, exact = self._arrays
         owners = self.owners if slots is None else slots[self.owners]
         if slots is not None and not self._numbered:
@@ -153,7 +154,7 @@ class DenseSegment(Segment):
                 strict=True,
             )
         )
-        # No clause, and no word of clauses, beyond the last.
+        # Bit sets must not refer to clauses, or words of clauses, beyond the last.
         check(count > 0 and columns > 0, "no clauses")
         check(not _bits_from(bitmaps, count).any(), "bits of clauses that are not there")
         check(not _bits_from(outer, -(-count // WORD)).any(), "bits of words that are not there")
@@ -187,12 +188,12 @@ class DenseSegment(Segment):
 
     @property
     def joint(self) -> bool:
-        """If rows carry the owners, the kernel's answer is the match, and one call can ask several segments."""
+        """True if rows contain the owners: the kernel's answer is then the match, and one call can search several segments."""
         return not self._numbered
 
     @property
     def lines(self) -> int:
-        """Cache lines of a bit set of the clauses."""
+        """The number of cache lines of a bit set of the clauses."""
         return int(self._lines)
 
     def fields(self) -> tuple[list[int], list[NDArray[Any]]]:
@@ -217,7 +218,7 @@ class DenseSegment(Segment):
         return Hits(offsets, self.owners[carried[: offsets[-1]]])
 
     def explain(self, events: EventBatch) -> SegmentPlan:
-        """How `match` goes about a batch of one event."""
+        """Explains how `match` handles a batch of one event."""
         hits, seconds = timed(self.match, events)
         codes = encode_events(events, self.space, self.vocabulary)
         values = values_of(codes, self.space.columns)
@@ -237,7 +238,7 @@ class DenseSegment(Segment):
         return self._cache.stats()
 
     def _batch_part(self) -> TransposedMasks:
-        """Made when first needed, in 0.1 s for a million clauses: an index that only sees single events saves a fifth of its memory."""
+        """Created at the first batch, in 0.1 s for a million clauses: an index that only gets single events saves a fifth of its memory."""
         if self._transposed is None:
             with self._transposing:
                 if self._transposed is None:
@@ -253,7 +254,7 @@ class DenseSegment(Segment):
         return offsets, carried
 
     def _bounds_at(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Exact lows and highs, by [clause, column], of the clauses at these places of the clustered order."""
+        """Returns exact lows and highs, by [clause, column], of the clauses at these positions of the clustered order."""
         columns = self.space.columns
         rows, exact, every = self._rows[places], self._exact[places], np.arange(columns)
         low_code, high_code = rows[:, :columns], 255 - rows[:, columns : 2 * columns]
@@ -264,13 +265,13 @@ class DenseSegment(Segment):
 
 @cache
 def _buckets_of_codes(buckets: int) -> NDArray[np.int64]:
-    """Returns one array for all segments: the small ones of an index would otherwise each fetch their own, for every event."""
+    """Returns one array for all segments: otherwise each of an index's small segments would load its own, for every event."""
     found: NDArray[np.int64] = buckets_of_codes(buckets)
     return found
 
 
 def dense_buffers(lines: int) -> tuple[NDArray[Any], ...]:
-    """kernels/dense/check.py, DenseScratch: live words, lines, what is left of them, and where."""
+    """Creates the buffers of kernels/dense/check.py, DenseScratch."""
     return (
         _aligned(-(-lines // 64) * 64, 64).view(np.uint64),
         np.empty(-(-lines // 64) * 64 + 1, np.int32),
@@ -280,7 +281,7 @@ def dense_buffers(lines: int) -> tuple[NDArray[Any], ...]:
 
 
 def _bounds(coded: CodedTests) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """low[column, clause], high[column, clause]; the whole of a column's codes is free."""
+    """Returns low[column, clause] and high[column, clause]; a range of all codes of a column means that the clause does not test it."""
     shape = (coded.space.columns, len(coded.offsets) - 1)
     low, high = np.full(shape, FREE_LOW, dtype=np.int32), np.full(shape, FREE_HIGH, dtype=np.int32)
     scatter_bounds(coded.offsets, coded.column, coded.low, coded.high, coded.space.top, low, high)
@@ -296,7 +297,7 @@ def _buckets(columns: int) -> int:
 
 
 def _shapes(columns: int, count: int) -> tuple[tuple[int, ...], ...]:
-    """Of bitmaps, outer bitmaps, rows and exact bounds."""
+    """Returns the shapes of bitmaps, outer bitmaps, rows and exact bounds."""
     return (
         (columns, _buckets(columns), -(-count // LINE) * 8),
         (columns, GROUPS, -(-count // (LINE * WORD)) * 8),
@@ -306,14 +307,14 @@ def _shapes(columns: int, count: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _bits_from(bitmaps: NDArray[np.uint64], first: int) -> NDArray[np.uint64]:
-    """Of every bit set what it has from bit `first` on."""
+    """Returns the part of every bit set from bit `first` on."""
     words = bitmaps[:, :, first // 64 :].copy()
     words[:, :, :1] &= ~np.uint64(0) << np.uint64(first % 64)
     return words
 
 
 def _allocated(*shapes: tuple[tuple[int, ...], Any]) -> list[NDArray[Any]]:
-    """Arrays in one allocation on a huge page's boundary: with 4 KB pages random reads miss the TLB."""
+    """Returns arrays in one allocation on a huge page's boundary: with 4 KB pages, random reads miss the TLB."""
     sizes = [int(np.prod(shape)) * np.dtype(kind).itemsize for shape, kind in shapes]
     starts = np.concatenate([[0], np.cumsum([-(-size // 64) * 64 for size in sizes])]).tolist()
     memory = _aligned(starts[-1], HUGE_PAGE if starts[-1] >= HUGE_PAGE else 64)

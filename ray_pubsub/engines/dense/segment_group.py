@@ -1,4 +1,4 @@
-"""The dense segments of an index, asked together about one event (kernels/dense/segment_group.py)."""
+"""Matches one event against all dense segments of an index in one call (kernels/dense/segment_group.py)."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class _Layout(NamedTuple):
 
     segments: NDArray[np.int64]
     plans: list[LanePlan]
-    """Whose arrays `segments` has by their addresses."""
+    """The plans whose arrays `segments` refers to by address."""
     texts: list[tuple[int, int]]
     """Segment and lane of strings that are coded beforehand."""
     number: bytes
-    """Of no other layout."""
+    """Unique to the layout."""
 
 
 class DenseGroup:
-    """Immutable. Segments whose rows carry their owners."""
+    """Immutable. Its segments are those whose rows contain their owners."""
 
     def __init__(self, segments: list[DenseSegment]) -> None:
         self._segments = segments = sorted(segments, key=len, reverse=True)  # the most matches first: see SPARE
         self._fields: list[list[int]] = []
-        self._kept: list[NDArray[Any]] = []  # alive, as the kernel knows them by their addresses
+        self._kept: list[NDArray[Any]] = []  # keeps the arrays alive whose addresses the kernel uses
         for segment in segments:
             numbers, tables = segment.fields()
             space = segment.space
@@ -57,8 +57,8 @@ class DenseGroup:
         self.cache = SingleCache(cache.room_for(sum(segment.nbytes for segment in segments)) // 4)
 
     def match(self, events: SingleEvent) -> Hits | None:
-        """Of one event; None if it has to be matched segment by segment: if a pattern must be evaluated, say. Where nothing else
-        takes part in a match, this call saves 2 µs."""
+        """Matches one event. Returns None if it must be matched segment by segment, for example if a pattern must be evaluated. Where
+        nothing else takes part in a match, this call saves 2 µs."""
         arguments = self.arguments(events)
         if arguments is None:
             return None
@@ -68,14 +68,14 @@ class DenseGroup:
         return Hits(np.array([0, len(slots)]), slots)
 
     def cached(self, events: SingleEvent, arguments: tuple[Any, ...]) -> NDArray[np.int64] | None:
-        """Returns the slots of one event, by way of the cache; None if that is not used now."""
+        """Returns the slots of one event from the cache; None if the cache is not in use."""
         if self.cache.waits() or not cache.ENABLED:
             return None
         return self.cache.match(lambda: self._key(events, arguments), lambda: self._slots(arguments))
 
     def _key(self, events: SingleEvent, arguments: tuple[Any, ...]) -> bytes:
-        """Returns the layout, the numbers and the codes of strings. Codes of numbers would be found again more often, but the kernel
-        makes them on the way, and to make them here takes as long as some matches."""
+        """Returns the layout, the numbers and the codes of strings. Codes of numbers would repeat more often, but the kernel computes
+        them on the way, and computing them here takes as long as some matches."""
         _, whole, rest, texts = arguments
         layout: _Layout | None = events.plans.get(self._number) or self._layout(events)
         assert layout is not None, "there are no arguments without a layout"
@@ -86,11 +86,11 @@ class DenseGroup:
         return found
 
     def arguments(self, events: SingleEvent) -> tuple[Any, ...] | None:
-        """Returns the segments and the event, as the kernel takes them. None as for `match`."""
+        """Returns the segments and the event in the form that the kernel takes. None as for `match`."""
         if events.flags is not None:
             return None
         cells = events.cells()
-        # The batch knows the run by its number: it may outlive the segments, which are not to be kept alive by it.
+        # The batch refers to the group by its number: the batch may outlive the segments, and must not keep them alive.
         known = events.plans.get(self._number, self)
         layout: _Layout | None = self._layout(events) if known is self else known
         if layout is None:

@@ -1,6 +1,6 @@
-"""A single event through the bucket bitmaps of a dense segment (kernels/dense/match.py), step by step, for `explain`.
+"""Traces a single event through the bucket bitmaps of a dense segment (kernels/dense/match.py), step by step, for `explain`.
 
-The bitmaps say nothing that the clauses' 8-bit codes, from which they were built, do not say as well; so a trace reads the codes.
+The bitmaps were built from the clauses' 8-bit codes and contain nothing more, so the trace reads the codes.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def trace_dense(
     values: NDArray[np.int32], clauses: DenseRows, edges: NDArray[np.int32], bucket: NDArray[np.int64],
     group: NDArray[np.int64], rate: NDArray[np.float64], named: Callable[[NDArray[Any]], str],
 ) -> Traced:  # fmt: skip
-    """`values`: the event's code by column, FREE_LOW where it has none. `bucket` and `group`: of each 8-bit code. `rate`: per column and
-    group, what part of the clauses in live words passes; columns come in the order of it."""
+    """`values`: the event's code by column, FREE_LOW where it has none. `bucket` and `group`: those of each 8-bit code. `rate`: for each
+    column and group the share of the clauses in live words that passes; columns are visited in this order."""
     columns = len(edges)
     code = np.array(
         [
@@ -75,7 +75,7 @@ def _alike(of_code: NDArray[np.int64], code: int) -> tuple[int, int]:
 def _live_words(
     codes: NDArray[np.uint8], columns: int, code: NDArray[Any], group: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Words in whose hull the event lies, in every column."""
+    """Returns the words whose hull contains the event, in every column."""
     hull = np.minimum.reduceat(codes[:, : 2 * columns], np.arange(0, len(codes), WORD), axis=0)
     live = np.ones(len(hull), bool)
     for column in range(columns):
@@ -85,7 +85,7 @@ def _live_words(
 
 
 def _lines(alive: NDArray[np.bool_]) -> int:
-    """Lines with a bit left."""
+    """Returns the number of lines with a bit left."""
     return int(np.logical_or.reduceat(alive, np.arange(0, len(alive), LINE)).sum())
 
 

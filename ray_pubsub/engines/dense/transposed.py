@@ -18,9 +18,10 @@ from ray_pubsub.workspace import workspace
 __all__ = ["MOST_COLUMNS", "TransposedMasks"]
 
 PIECE = 1024
-"""Events at a time; a longer batch is cut. At 512 an event costs 7 to 15 % more, at 4,096 3 to 10 % less, for four times the masks."""
+"""The number of events matched at a time; a longer batch is cut. At 512 an event costs 7 to 15 % more, at 4,096 3 to 10 % less, with four
+times the memory for masks."""
 PAIRS = 1 << 20
-"""Room for matches before they are put in the order of their events; when it is used up, they become a run, and it is used again."""
+"""Room for matches before they are sorted by event. When it is full, its content becomes a sorted run and the room is reused."""
 MOST_COLUMNS = 63
 """8 * 64 rows * 2 lanes a column fit 16 bits."""
 
@@ -29,7 +30,7 @@ Matches = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class TransposedMasks:
-    """Immutable; adds to the blocks' bytes and exact bounds, which stay where they are, two bytes for every bound that is not free."""
+    """Immutable. It refers to the blocks' bytes and exact bounds, and adds two bytes for every bound that a clause tests."""
 
     def __init__(
         self, rows: NDArray[np.uint8], exact: NDArray[Any], edges: NDArray[np.int32], least: NDArray[np.int32]
@@ -46,7 +47,7 @@ class TransposedMasks:
         outer = np.empty((len(starts) - 1, 2 * columns), dtype=np.uint8)
         lowest = np.empty_like(outer)
         list_rows(rows, columns, quads, starts, listed, outer, lowest)
-        self._kept = (rows, exact)  # the kernel knows their addresses only
+        self._kept = (rows, exact)  # the kernel uses their addresses only
         self._edges, self._least = edges, least
         self._rows = ClauseRows(
             listed,
@@ -63,11 +64,11 @@ class TransposedMasks:
 
     @property
     def nbytes(self) -> int:
-        """Of its own; not of the blocks."""
+        """Its own bytes, without the blocks'."""
         return sum(part.nbytes for part in self._rows[:6])
 
     def match(self, codes: EventCodes) -> Matches:
-        """What the matching clauses carry: event i has numbers[offsets[i]:offsets[i + 1]]."""
+        """Returns what the rows of the matching clauses contain: event i has numbers[offsets[i]:offsets[i + 1]]."""
         events = len(codes.offsets) - 1
         parts = [
             self._match_piece(codes, first, min(PIECE, events - first)) for first in range(0, max(1, events), PIECE)
@@ -78,7 +79,7 @@ class TransposedMasks:
         return np.concatenate([[0], np.cumsum(counts)]), np.concatenate([numbers for _, numbers in parts])
 
     def _match_piece(self, codes: EventCodes, first: int, events: int) -> Matches:
-        """Whenever the room for pairs is used up, they become a run ordered by event."""
+        """Matches some events. When the room for pairs is full, its content becomes a run sorted by event."""
         bits = self._event_bits(events)
         code_event_bits(first, codes.offsets, codes.column, codes.code, self._edges, self._least, bits)
         scratch, pairs = workspace().take("transposed", _new_scratch, len(self._edges))
@@ -115,7 +116,7 @@ def _joined(runs: list[Matches]) -> Matches:
 
 
 def _new_scratch(columns: int) -> tuple[Scratch, NDArray[np.uint64]]:
-    """Makes what the kernel writes to: 10 MB for 63 columns. It serves blocks of up to this number of columns."""
+    """Creates the kernel's buffers: 10 MB for 63 columns. They can be used for blocks with up to this number of columns."""
     scratch = Scratch(
         selected=_aligned(PIECE // 64, np.uint64),
         survivors=_aligned(PIECE, np.int32),
@@ -129,7 +130,7 @@ def _new_scratch(columns: int) -> tuple[Scratch, NDArray[np.uint64]]:
 
 
 def _aligned(count: int, kind: type[Number]) -> NDArray[Number]:
-    """Makes an array that is not initialised and begins with a cache line."""
+    """Returns an uninitialised array that begins at a cache line."""
     size = count * np.dtype(kind).itemsize
     raw = np.empty(size + 64, dtype=np.uint8)
     start = -raw.ctypes.data % 64

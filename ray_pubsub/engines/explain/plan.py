@@ -1,6 +1,7 @@
-"""How an event was matched: the parts met and passed over, step by step what the planner expected to be left and what was left.
+"""How an event was matched: the parts visited and skipped, and for each step how many clauses the planner expected to remain and how many
+did.
 
-Plain data that pickles, so that a plan can be read in another process than the one that made it; print it to read it.
+A plan is plain data that can be pickled and read in another process; print it to read it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ class Step:
     """One step of a pipeline."""
 
     attribute: str
-    """The attribute looked at; of many the first few and a count, empty if it is a matter of no particular one."""
+    """The attribute that was examined. Of many, the first few and a count; empty if the step does not concern a particular one."""
     method: str
     estimated: float | None
-    """Clauses the engine's own planner expected to be left after the step; None where it estimates nothing."""
+    """The number of clauses that the engine's own planner expected after the step; None if it does not estimate."""
     actual: int
     """Clauses that were left."""
 
@@ -30,7 +31,7 @@ class Pipeline:
     """Clauses that went through the same steps."""
 
     of: str
-    """What they have in common."""
+    """What these clauses have in common."""
     clauses: int
     steps: tuple[Step, ...]
 
@@ -41,7 +42,7 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """The parts of a segment that can be passed over whole. Visited and skipped are all of them, and all clauses."""
+    """The parts of a segment that can be skipped as a whole. Visited and skipped together are all partitions, and all clauses."""
 
     of: str
     """What a partition is."""
@@ -53,7 +54,7 @@ class Partitions:
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlan:
-    """One segment's part. The pipelines share out the clauses of the visited partitions; what they leave are the clauses that hold."""
+    """The plan of one segment. The pipelines divide the clauses of the visited partitions; the clauses left at their ends hold."""
 
     engine: str
     clauses: int
@@ -64,7 +65,7 @@ class SegmentPlan:
     matches: int
     """Clauses that hold, with those that are equal to them."""
     seconds: float
-    """Of the match itself, not of the explaining."""
+    """The duration of the match itself, without the explanation."""
     shared: int = 0
     """Clauses that are equal to one of `clauses` and not stored again: they are counted here and in `matches` only."""
     cached: bool = False
@@ -88,9 +89,9 @@ class IndexPlan:
     repeated: int
     """Clauses that hold, but whose subscription has matched by another one already."""
     asked: int
-    """Subscriptions whose clauses only find candidates, and whose whole expression was asked."""
+    """Subscriptions whose clauses only find candidates, so that the whole expression was evaluated."""
     refused: int
-    """Those of them whose expression was not true."""
+    """Those of `asked` whose expression was not true."""
     matches: int
     seconds: float
     computed: tuple[tuple[str, str], ...] = ()

@@ -1,4 +1,4 @@
-"""A plan as tables that people read."""
+"""Formats a plan as tables for people."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["rendered", "written"]
 
 WIDTH = 110
 MOST_PIPELINES = 8
-"""Of a segment; an event with hundreds of attributes meets hundreds of pivots. The ones that meet most clauses are shown."""
+"""Pipelines shown for a segment, those with the most clauses first: an event with hundreds of attributes has hundreds of pivots."""
 
 MOST_COMPUTED = 20
-"""Computed attributes that are shown."""
+"""The largest number of computed attributes shown."""
 
 
 def written(plan: IndexPlan) -> str:
-    """Plain text, the same wherever it is written."""
+    """Returns plain text, the same for every terminal."""
     console = Console(file=StringIO(), width=WIDTH, force_terminal=False, color_system=None, highlight=False)
     with console.capture() as capture:
         console.print(rendered(plan))
@@ -31,7 +31,7 @@ def written(plan: IndexPlan) -> str:
 
 
 def rendered(plan: IndexPlan) -> Group:
-    """For any console of rich's."""
+    """Returns the tables for any rich console."""
     return Group(*_parts(plan))
 
 
@@ -99,7 +99,7 @@ def _segment(part: SegmentPlan) -> Iterator[RenderableType]:
 
 
 def _met(pipeline: Pipeline) -> int:
-    """Clauses left by the first step: what all the others have to do with."""
+    """Returns the number of clauses left by the first step, which all other steps work on."""
     return pipeline.steps[0].actual if pipeline.steps else pipeline.clauses
 
 

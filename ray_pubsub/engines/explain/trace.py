@@ -1,6 +1,6 @@
-"""Following an event through a segment, for `explain`: what is left of the clauses after every step.
+"""Follows an event through a segment, for `explain`: which clauses are left after every step.
 
-The hot kernels count nothing. A trace takes the same steps over the same index one at a time, with numpy or with the kernels' own pieces.
+The hot kernels count nothing. A trace takes the same steps over the same index one at a time, with numpy or with parts of the kernels.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["OwnTests", "Trace", "Traced", "column_names", "merged", "numbers_of"
 
 LONG = 0.01
 NAMED = 3
-"""Attributes a step names; of more it says how many."""
+"""The number of attributes that a step names; beyond it, only their number is given."""
 
 
 class Trace:
-    """Of some clauses of a segment. `numbers`: which of them are left at the end."""
+    """The trace of some clauses of a segment. `numbers`: the clauses left at the end."""
 
     def __init__(self, of: str, clauses: int) -> None:
         self.of, self.clauses = of, clauses
@@ -41,7 +41,7 @@ class Trace:
         self.steps.append(Step(attribute, method, None if estimated is None else float(estimated), int(actual)))
 
     def settle(self, holes: IntervalGaps, codes: EventCodes) -> None:
-        """The last step, for tests of more than one interval, whose hulls were taken so far."""
+        """Adds the last step: tests of several intervals, for which only hulls were compared so far."""
         if not len(self.numbers):
             return
         offsets, numbers = np.array([0, len(self.numbers)]), self.numbers.astype(np.int32)
@@ -53,7 +53,7 @@ class Trace:
 
 
 class Traced(NamedTuple):
-    """A segment's traces, before what all engines do alike."""
+    """A segment's traces, before the steps that all engines share."""
 
     partitions: Partitions
     traces: list[Trace]
@@ -61,8 +61,8 @@ class Traced(NamedTuple):
 
 
 class OwnTests:
-    """The tests of some clauses, in CSR form, against an event's codes by column: for methods that go clause by clause through each
-    one's own tests. What is left after a column is the same whichever loop is the outer one."""
+    """The tests of some clauses, in CSR form, against an event's codes by column, for methods that compare each clause's own tests. What
+    is left after a column does not depend on which loop is the outer one."""
 
     def __init__(
         self, numbers: NDArray[Any], offsets: NDArray[Any], column: NDArray[Any], low: NDArray[Any], high: NDArray[Any],
@@ -82,12 +82,12 @@ class OwnTests:
         """The columns that any of the clauses tests."""
 
     def after(self, column: int) -> int:
-        """Returns how many are left once this column has been compared, too."""
+        """Returns how many clauses are left after this column has been compared, too."""
         self._alive[self._failed_clause[self._failed_column == column]] = False
         return int(self._alive.sum())
 
     def left(self) -> NDArray[Any]:
-        """The clauses left once all columns have been compared."""
+        """Returns the clauses left after all columns have been compared."""
         self._alive[self._failed_clause] = False
         return self._numbers[self._alive]
 
@@ -115,7 +115,7 @@ def _column_name(space: CodeSpace, vocabulary: Vocabulary, column: int) -> str:
 
 
 def merged(pipelines: Iterable[Pipeline]) -> tuple[Pipeline, ...]:
-    """Pipelines of the same name and the same steps added up."""
+    """Adds up pipelines of the same name and the same steps."""
     alike: dict[tuple[str, ...], list[Pipeline]] = {}
     for pipeline in pipelines:
         words = (word for step in pipeline.steps for word in (step.attribute, step.method))
@@ -137,8 +137,8 @@ def _added(steps: tuple[Step, ...]) -> Step:
 
 
 def timed(match: Callable[[EventBatch], Hits], events: EventBatch) -> tuple[Hits, float]:
-    """The matches, and the seconds they take: after a first run, which may compile a kernel, the shortest of three, or of one if it is
-    long; what is short is often interrupted."""
+    """Returns the matches, and the seconds they take: after a first run, which may compile a kernel, the shortest of three runs, because
+    a short run is often interrupted; a long match is run only once."""
     hits, best = match(events), float("inf")
     for _ in range(3):
         start = time.perf_counter()
@@ -150,12 +150,12 @@ def timed(match: Callable[[EventBatch], Hits], events: EventBatch) -> tuple[Hits
 
 
 def ranges(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """start, start + 1, … for each start, one after the other."""
+    """Returns start, start + 1, … for each start, concatenated."""
     behind = np.cumsum(lengths)
     places: NDArray[np.int64] = np.arange(int(lengths.sum())) + np.repeat(starts - behind + lengths, lengths)
     return places
 
 
 def numbers_of(bits: NDArray[np.uint64], count: int) -> NDArray[np.int64]:
-    """Returns the places of the bits that are set among the first `count`."""
+    """Returns the positions of the bits that are set among the first `count`."""
     return np.flatnonzero(np.unpackbits(bits.view(np.uint8), count=count, bitorder="little"))

@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 SAMPLE = 16_384
 MOST_CLAUSES = 2048
 MOST_RECORDS = 131_072
-"""The values of sets are records too; a sample limited by tests alone could be far too large if sets are large."""
+"""Values of sets are records too: this also limits the records of a sample, while SAMPLE limits its tests."""
 WIDE, NARROW = 64, 4
 PATTERN_RATE = 0.1
 """The assumed share of strings that a pattern matches; nothing is known about it."""
