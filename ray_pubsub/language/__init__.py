@@ -1,1 +1,1 @@
-"""From text to tree to normal form and back: the language of subscriptions (a SQL WHERE clause)."""
+"""The language of subscriptions (a SQL WHERE clause): from text to tree to normal form and back."""

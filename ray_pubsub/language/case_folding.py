@@ -1,7 +1,7 @@
-"""Expressions that ignore case: every comparison of texts is made in lower case, on both sides, as `ilike` makes it.
+"""Rewrites expressions to ignore case: both sides of every comparison of texts are in lower case, as with `ilike`.
 
-`name = 'Ann'` becomes `lower(name) = 'ann'`. What compares two attributes, regular expressions (which have `(?i)`) and functions that look
-for texts in lists stay as they are written; the condition of `exists` is folded.
+`name = 'Ann'` becomes `lower(name) = 'ann'`. Comparisons of two attributes, regular expressions (which have `(?i)`) and functions that
+search lists for texts are not changed; the condition of `exists` is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["fold_case"]
 
 
 def fold_case(tree: Tree) -> Tree:
-    """Returns the same expression, for which 'A' and 'a' are one letter."""
+    """Returns the same expression, ignoring case."""
     match tree:
         case And(children):
             return And(tuple(map(fold_case, children)))
@@ -48,7 +48,7 @@ def _is_text(operand: Operand) -> bool:
 
 
 def _lower(name: str) -> str:
-    """Returns the name of what is tested, in lower case."""
+    """Returns the name of the tested attribute or term in lower case."""
     term = term_of(name)
     return name if isinstance(term, Call) and term.function == "lower" else computed_name(Call("lower", (term,)))
 

@@ -1,8 +1,8 @@
-"""The grammar: what an expression is, and errors that point at the place.
+"""Parses by the grammar: it defines what an expression is, and its errors point at the place.
 
-grammar.lark is the specification of the language. parser.py reads the same language faster; a text that it does not read comes here, and
-this parse raises the error, or has the last word. Tests hold the two equal. `TreeBuilder` makes a node of each rule as it is recognised,
-so there is no parse tree between and no recursion however deep the text nests.
+grammar.lark is the specification of the language. parser.py reads the same language faster; a text that it does not accept is parsed
+here, and this parse either raises the error or succeeds. Tests check that the two agree. `TreeBuilder` builds a node for each rule as it
+is recognised, so there is no intermediate parse tree, and no recursion however deeply the text nests.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def parse_by_grammar(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
 
 
 def parse_term_by_grammar(text: str) -> Term:
-    """Returns the term of a computed attribute's name. It was within limits when it was written."""
+    """Returns the term of a computed attribute's name. It was checked against the limits when it was written."""
     return cast(Term, _parsed(text, WITHOUT_LIMITS, "term"))
 
 
@@ -75,7 +75,7 @@ def _parsed(text: str, limits: Limits, start: str) -> Any:
 
 
 class _Current(threading.local):
-    """The parse under way in this thread: its limits, its text, and how many `case` are open."""
+    """The current parse of this thread: its limits, its text, and the number of open `case`s."""
 
     limits = DEFAULT_LIMITS
     text = ""
@@ -87,7 +87,7 @@ _CURRENT = _Current()
 
 
 class TreeBuilder(Transformer[Token, Any]):
-    """One method a grammar rule. A condition is (depth, node); everything else is a Term."""
+    """One method per grammar rule. A condition is (depth, node); everything else is a Term."""
 
     def start(self, children: list[Any]) -> Any:
         return _condition(children[0])
@@ -225,7 +225,7 @@ def _operand(kind: Kind, token: Token, read: Any, before: str = "", behind: str 
 
 
 def _condition(value: Any) -> tuple[int, Tree]:
-    """A value alone is a condition if it is true or false."""
+    """Converts a value to a condition, if it can be true or false."""
     return value if isinstance(value, tuple) else (1, predicates.bare(value))
 
 
@@ -245,7 +245,7 @@ def _keyword(token: Token) -> Token:
     if _CURRENT.extracts and word == "from":
         token.type = "FROM"
         _CURRENT.extracts -= 1
-    elif _CURRENT.cases and word in INSIDE_CASE:  # elsewhere these are names like any other
+    elif _CURRENT.cases and word in INSIDE_CASE:  # elsewhere these are ordinary names
         token.type = INSIDE_CASE[word]
         _CURRENT.cases -= word == "end"
     else:
@@ -308,7 +308,7 @@ TERMINAL_WORDS = {
 
 
 UNMENTIONED = {"SIGN", "FACTOR", "JOIN", "LSQB", "CASE", "INTERVAL", "EXTRACT"}
-"""Where a value may stand or go on, so may these; to name them each time would hide what matters."""
+"""Tokens that errors do not list as expected: they may occur wherever a value may, and naming them each time would hide what matters."""
 
 
 def _syntax_error(text: str, error: UnexpectedInput) -> ExpressionSyntaxError:

@@ -1,4 +1,4 @@
-"""What somebody may have meant who wrote what the language does not have."""
+"""Suggests what the author of a text that does not parse may have meant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ray_pubsub.language.words import KEYWORDS
 __all__ = ["hint_at"]
 
 LOOK = 300
-"""Characters around the place: a hint needs no more, and a text may have millions."""
+"""Characters examined around the place: a hint needs no more, and a text may have millions."""
 NAME = re.compile(r"([^\W\d][\w$]*)(\s*\()?")
 
 STATEMENT = re.compile(

@@ -1,10 +1,11 @@
-"""How a function that is true or false of attributes and constants becomes tests that an index can store.
+"""Converts a function that is true or false of attributes and constants to tests that an index can store.
 
-A test of one constant on a list is a flag: a computed attribute that an event has, as true, if the test holds, and that it does not have
-otherwise. So an event has as many flags as its elements give rise to, however many constants subscriptions ask for, and a clause is found
-from the flags that an event has. That a flag is not there says "false" only if there is a list: `not` asks for that beside it.
+Testing a list for one constant is a flag: a computed attribute that an event has, with the value true, if the test holds, and otherwise
+does not have. So the number of an event's flags depends on its elements, not on the number of constants in subscriptions, and clauses are
+found by the flags that an event has. A missing flag means "false" only if the event has the list: `not` therefore also tests that the
+list exists.
 
-The order comparisons of `any` and `all` need no flags: some element lies above 5 exactly if the largest does.
+Order comparisons with `any` and `all` need no flags: some element is above 5 exactly if the largest is.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ OPPOSITE: dict[str, Operator] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def is_flag(leaf: Holds) -> bool:
-    """Returns whether the predicate is exactly that an event has one flag."""
+    """Returns whether the predicate only tests that an event has one flag."""
     return leaf.function in FLAGS and all(constant.kind is not None for constant in leaf.constants)
 
 
@@ -53,7 +54,7 @@ def flag_name(leaf: Holds) -> str:
 
 
 def lowered(leaf: Holds, negated: bool) -> Tree:
-    """Predicates on attributes and computed attributes that are TRUE exactly if the function (or its negation) is."""
+    """Returns predicates on attributes and computed attributes that are TRUE exactly if the function (or its negation) is."""
     name = leaf.attributes[0]
     match leaf.function:
         case "list_has_any" | "list_has_all":
@@ -111,7 +112,7 @@ def _interval(name: str, low: float, high: float) -> Between:
 
 
 def _in_box(leaf: Holds, negated: bool) -> Tree:
-    """Two intervals; across the antimeridian the longitudes are two."""
+    """Returns two intervals; across the antimeridian there are two intervals of longitudes."""
     south, west, north, east = (constant.plain for constant in leaf.constants)
     latitude, longitude = leaf.attributes
     across = (
@@ -124,7 +125,8 @@ def _in_box(leaf: Holds, negated: bool) -> Tree:
 
 
 def _in_networks(leaf: Holds, name: str, negated: bool) -> Tree:
-    """Intervals of addresses. An address has either a number of IPv4 or the two halves of IPv6, so `not` is asked of each apart."""
+    """Returns intervals of addresses. An address has either a number of IPv4 or the two halves of IPv6, so `not` is applied to each
+    separately."""
     names = {function: _called(function, name) for function in ("ip4", "ip6_upper", "ip6_lower")}
     inside: dict[str, list[Tree]] = {"ip4": [], "ip6": []}
     for constant in leaf.constants:
@@ -150,7 +152,7 @@ def _called(function: str, name: str) -> str:
 
 
 def single_test(leaf: Holds) -> tuple[str, Kind, int, int] | None:
-    """If the function is one interval on one computed attribute: its name, kind and bounds."""
+    """Returns the name, kind and bounds if the function is one interval on one computed attribute."""
     if is_flag(leaf):
         return flag_name(leaf), Kind.BOOLEAN, 1, 1
     if leaf.function == "ip_in" and len(leaf.constants) == 1:
@@ -162,7 +164,7 @@ def single_test(leaf: Holds) -> tuple[str, Kind, int, int] | None:
 
 
 def _quantified(leaf: Holds, name: str, negated: bool) -> Tree:
-    """`constant symbol any(list)`, by the least and the largest element of the constant's kind."""
+    """Converts `constant symbol any(list)` to a test of the least or the largest element of the constant's kind."""
     symbol, quantifier = leaf.function.split()
     constant = leaf.constants[0]
     if constant.kind is None:

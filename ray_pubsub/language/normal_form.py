@@ -1,11 +1,11 @@
-"""From tree to normal form: what an index can store.
+"""Converts a tree to the normal form that an index can store.
 
-1. Negation goes to the leaves. That is sound in three-valued logic, and there a leaf becomes the set of values for which it is
-   TRUE (value_set.py); unknown and false no longer differ, so what remains is plain `and` and `or`.
-2. Tests of one attribute under one `and` or `or` become one set, so `x != 1 and x not in (2, 3)` is a single test.
-   Empty sets vanish (a contradiction never matches), full ones too.
-3. Conjunctions are multiplied out (DNF). Where that would make more than `Limits.clauses` of them, and more than the text has leaves,
-   the expression is kept as a conjunction of disjunctions instead (CNF; OpIndex §6.1). Neither form can explode.
+1. Negation is pushed to the leaves, which is sound in three-valued logic. There a leaf becomes the set of values for which it is TRUE
+(value_set.py); unknown and false no longer differ, so only plain `and` and `or` remain.
+2. Tests of one attribute under one `and` or `or` become one set, so `x != 1 and x not in (2, 3)` is a single test. Empty sets are removed
+(a contradiction never matches), and so are full ones.
+3. Conjunctions are multiplied out (DNF). If that would give more than `Limits.clauses` of them, and more than the text has leaves, the
+expression is stored as a conjunction of disjunctions instead (CNF; OpIndex §6.1). Neither form can grow exponentially.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = ["MIDDLE", "AllOf", "AnyOf", "Clause", "NormalForm", "Test", "normaliz
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """The attribute's value (or absence) is in the set."""
+    """A test: the attribute's value (or absence) is in the set."""
 
     attribute: str
     allowed: ValueSet
@@ -116,7 +116,7 @@ def normalize(tree: Tree, limits: Limits) -> NormalForm:
 
 
 def _positive(tree: Tree, negated: bool) -> Node:
-    """Steps 1 and 2: no negation, one test per attribute and level, constants gone."""
+    """Performs steps 1 and 2: no negation, one test per attribute and level, no constants."""
     match tree:
         case Not(child):
             return _positive(child, not negated)
@@ -166,7 +166,7 @@ def _any_of(members: Iterable[Node]) -> Node:
         if isinstance(member, Test) and not member.allowed.patterns:
             tests.setdefault(member.attribute, []).append(member.allowed)
         else:
-            others[member] = None  # a test with a pattern, too, stays a member of its own
+            others[member] = None  # a test with a pattern also remains a member of its own
     kept: list[Node] = []
     for attribute, sets in sorted(tests.items(), key=_name):
         allowed = union(sets)
@@ -205,10 +205,10 @@ def _clauses(node: Node, bound: int) -> list[Clause] | None:
         return list(found)
     product: list[Clause] = [tuple(member for member in node.members if isinstance(member, Test))]
     parts = [_clauses(member, bound) for member in node.members if not isinstance(member, Test)]
-    if prod(len(part or ()) for part in parts) > bound * bound:  # not worth a try, which takes time
+    if prod(len(part or ()) for part in parts) > bound * bound:  # the attempt would take long
         return None
     for part in parts:
-        if part is None or len(product) * len(part) > 4 * bound:  # some of the product may vanish, not most of it
+        if part is None or len(product) * len(part) > 4 * bound:  # some of the product may vanish, but not most of it
             return None
         joined = (_joined(left, right) for left in product for right in part)
         product = list(dict.fromkeys(clause for clause in joined if clause is not None))
@@ -218,7 +218,7 @@ def _clauses(node: Node, bound: int) -> list[Clause] | None:
 
 
 def _joined(left: Clause, right: Clause) -> Clause | None:
-    """Both clauses at once; None if they contradict each other."""
+    """Returns the conjunction of both clauses; None if they contradict each other."""
     node = _all_of([*left, *right])
     if node == NEVER:
         return None
@@ -226,7 +226,7 @@ def _joined(left: Clause, right: Clause) -> Clause | None:
 
 
 def _disjunctions(node: Node, bound: int) -> list[AnyOf]:
-    """Returns a conjunction of disjunctions, multiplied out as far as `bound` allows; what is left nests inside a member."""
+    """Returns a conjunction of disjunctions, multiplied out as far as `bound` allows; the rest is nested inside a member."""
     if isinstance(node, AllOf):
         return [each for member in node.members for each in _disjunctions(member, bound)]
     if isinstance(node, Test):

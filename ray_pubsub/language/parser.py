@@ -1,8 +1,8 @@
-"""From text to tree, fast: tokens by one regular expression, then precedence climbing.
+"""Parses a text to a tree, fast: one regular expression finds the tokens, then precedence climbing.
 
-The language is grammar.py's. This parser reads what is right and gives up on everything else: whatever it does not expect, a limit that
-is exceeded, a constant that cannot be read. Such a text is given to the grammar, which raises the error. So no error is written here, and
-the two can only differ in what they accept; tests hold them equal. What the parts mean is said once, in `building`, for both.
+The language is grammar.py's. This parser accepts valid texts and gives up on everything else: an unexpected token, an exceeded limit, a
+constant that cannot be read. Such a text is parsed by the grammar, which raises the error. So no error is worded here, and the two can
+only differ in what they accept; tests check that they agree. The meaning of the parts is defined once, in `building`, for both.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
 
 
 def parse_term(text: str) -> Term:
-    """Returns the term of a computed attribute's name. It was within limits when it was written."""
+    """Returns the term of a computed attribute's name. It was checked against the limits when it was written."""
     try:
         return _Parser(text, WITHOUT_LIMITS).term()
     except GIVEN_UP:
@@ -67,7 +67,7 @@ def parse_term(text: str) -> Term:
 
 
 def read(text: str, limits: Limits) -> Tree:
-    """Returns the tree, by this parser alone. Whatever it raises means that the grammar is to be asked."""
+    """Returns the tree, by this parser alone. Any exception means that the grammar must parse the text."""
     check_size(text, limits)
     depth, tree = _condition(_Parser(text, limits).expression())
     if depth > limits.nesting_depth:
@@ -77,7 +77,7 @@ def read(text: str, limits: Limits) -> Tree:
 
 
 class _Parser:
-    """One parse. `_kind` is the kind of the token that is looked at. As in the grammar, conditions and values are one thing until something
+    """One parse. `_kind` is the kind of the current token. As in the grammar, conditions and values are not distinguished until something
     stands beside them: a condition is (depth, node), everything else is a Term."""
 
     def __init__(self, text: str, limits: Limits) -> None:
@@ -104,14 +104,14 @@ class _Parser:
         return True
 
     def expression(self) -> Any:
-        """Returns the whole text."""
+        """Parses the whole text."""
         found = self._expression()
         if self._kind != "END":
             raise UnreadableText
         return found
 
     def term(self) -> Term:
-        """Returns the whole text, which is the name of a computed attribute: a value, or a comparison of two."""
+        """Parses the whole text, which is the name of a computed attribute: a value, or a comparison of two."""
         found = _term(self._value(JOIN))
         if self._kind == "OPERATOR":
             symbol = self._texts[self._at]
@@ -122,7 +122,7 @@ class _Parser:
         return found
 
     def _expression(self) -> Any:
-        """`or` of `and` of what may have a `not`."""
+        """Parses `or` of `and` of operands that may have a `not`."""
         alternatives: list[Any] = []
         while True:
             together: list[Any] = []
@@ -147,8 +147,7 @@ class _Parser:
             self._step()
 
     def _predicate(self) -> Any:
-        """Returns a value, and what is said about it, if anything. Predicates on plain attributes are made here, as most are of that
-        sort."""
+        """Parses a value and the predicate on it, if any. Predicates on plain attributes are built here, because most are of that kind."""
         left = self._value(JOIN)
         kind = self._kind
         if kind == "OPERATOR":
@@ -205,7 +204,7 @@ class _Parser:
         return predicates.member(_term(left), members, negated, self._limits)
 
     def _value(self, binding: int) -> Any:
-        """Operands joined by operators that bind at least so tightly."""
+        """Parses operands joined by operators that bind at least this tightly."""
         left = self._primary()
         while BINDING.get(self._kind, 0) >= binding:
             symbol = self._kind
@@ -264,7 +263,7 @@ class _Parser:
         return value
 
     def _number(self, signs: list[str]) -> Operand:
-        """Returns a number behind signs. The least integer is a number only together with its sign, which is taken off the signs then."""
+        """Parses a number after signs. The least integer is a number only together with its sign, which is then removed from the signs."""
         text, place = self._texts[self._at], self._places[self._at]
         self._step()
         try:
@@ -273,7 +272,7 @@ class _Parser:
             return Operand(Kind.NUMBER, words.read_number(text, signs.pop() == "-"))
 
     def _counted(self) -> Operand:
-        """`interval 1 hour`, `interval '1' hour`, `interval 1 hour 30 minutes`."""
+        """Parses `interval 1 hour`, `interval '1' hour`, `interval 1 hour 30 minutes`."""
         found: list[Operand] = []
         while not found or (self._kind == "NUMBER" and self._kinds[self._at - 2] == "NUMBER"):
             written, unit = self._texts[self._at], self._texts[self._at + 1]
@@ -300,7 +299,7 @@ class _Parser:
         return Attribute(name)
 
     def _arguments(self, read_one: Callable[[], Any], closing: str) -> list[Any]:
-        """What stands in brackets, separated by commas, if anything."""
+        """Parses a list in brackets, separated by commas; it may be empty."""
         self._step()
         found: list[Any] = []
         if self._took(closing):
@@ -332,7 +331,7 @@ class _Parser:
         return calls.case(parts, self._limits)
 
     def _extract(self) -> Term:
-        """`extract(part from value)`; that a name and `from` are there is known."""
+        """Parses `extract(part from value)`; the caller has checked that a name and `from` follow."""
         part = Operand(Kind.STRING, self._texts[self._at + 2].lower())
         self._at += 3
         self._step()
@@ -359,7 +358,7 @@ def _is_unicode(name: str) -> bool:
 
 
 def _condition(value: Any) -> tuple[int, Tree]:
-    """A value alone is a condition if it is true or false."""
+    """Converts a value to a condition, if it can be true or false."""
     if type(value) is tuple:
         return value
     return 1, BooleanAttribute(value.name) if type(value) is Attribute else predicates.bare(value)
@@ -370,6 +369,6 @@ def _term(value: Any) -> Term:
 
 
 def _joined(parts: list[Any], join: Callable[[list[Tree]], Tree]) -> tuple[int, Tree]:
-    """Depth and node of parts under one `and` or `or`."""
+    """Returns depth and node of parts under one `and` or `or`."""
     conditions = [_condition(part) for part in parts]
     return max(depth for depth, _ in conditions) + 1, join([node for _, node in conditions])

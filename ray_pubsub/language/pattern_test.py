@@ -1,4 +1,4 @@
-"""One pattern as a function of a string, as fast as Python has it. The meaning is truth.py's."""
+"""One pattern as a fast Python function of a string. The meaning is defined by truth.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["pattern_test", "regexp_of", "text_position"]
 
 @lru_cache(maxsize=4096)
 def pattern_test(leaf: Like | Regexp) -> Callable[[str], bool]:
-    """Returns whether a string matches; that the pattern is negated is no matter."""
+    """Returns a function that says whether a string matches; negation is ignored."""
     required, position = required_texts(leaf), text_position(leaf)
     text = required[0].text if len(required) == 1 and not required[0].folded else ""
     if position == "inside":
@@ -26,8 +26,8 @@ def pattern_test(leaf: Like | Regexp) -> Callable[[str], bool]:
 
 
 def text_position(leaf: Like | Regexp) -> str:
-    """Returns where the required text must be, if that is all a pattern asks: 'inside' for like '%text%', 'end' for like '%text', else
-    ''."""
+    """Returns where the required text must be, if the pattern requires nothing else: 'inside' for like '%text%', 'end' for like '%text',
+    else ''."""
     if isinstance(leaf, Like):
         match like_pieces(leaf.pattern.plain, leaf.escape):
             case (int(first), str(), int(last)) if first == last == ANY_STRING:
@@ -38,5 +38,5 @@ def text_position(leaf: Like | Regexp) -> str:
 
 
 def regexp_of(leaf: Like | Regexp) -> str:
-    """Returns the regular expression that says the same."""
+    """Returns the equivalent regular expression."""
     return like_regexp(leaf.pattern.plain, leaf.escape) if isinstance(leaf, Like) else leaf.pattern.plain

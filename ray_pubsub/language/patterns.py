@@ -24,7 +24,7 @@ def compile_regexp(pattern: str) -> Any:
     """Returns the RE2 program of an unanchored pattern; `.search(text)` is the test."""
     options = re2.Options()
     options.log_errors = False
-    options.never_capture = True  # whether it matches is all that is asked
+    options.never_capture = True  # only whether it matches is needed
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
@@ -78,7 +78,7 @@ def like_to_regexp(pattern: str, escape: str | None) -> Any:
 
 @lru_cache(maxsize=4096)
 def like_regexp(pattern: str, escape: str | None) -> str:
-    """Returns the regular expression that says the same as a `like` pattern."""
+    """Returns the regular expression that is equivalent to a `like` pattern."""
     body = "".join(
         re2.escape(piece) if isinstance(piece, str) else (".*" if piece == ANY_STRING else ".")
         for piece in like_pieces(pattern, escape)
@@ -87,7 +87,7 @@ def like_regexp(pattern: str, escape: str | None) -> str:
 
 
 class LikeShape(NamedTuple):
-    """What an index can use of a pattern: 'equal', 'prefix', 'suffix' or 'other', with the literal text."""
+    """The part of a pattern that an index can use: 'equal', 'prefix', 'suffix' or 'other', with the literal text."""
 
     form: str
     text: str

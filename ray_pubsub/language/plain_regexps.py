@@ -1,7 +1,9 @@
-"""Regular expressions that are valid for certain, seen in a few microseconds: to compile one takes fifty, and rules bring thousands.
+"""Recognises regular expressions that are certainly valid, in a few microseconds: compiling one takes fifty, and rule sets have
+thousands.
 
-What is not recognised here is not wrong; RE2 decides. Recognised are plain characters, classes of plain characters, groups within groups
-and repetitions, small enough that no program can become too large: a repetition that is counted is of one character, and not of many.
+A pattern that is not recognised may still be valid; RE2 decides. Recognised are plain characters, classes of plain characters, nested
+groups and repetitions, small enough that no program can become too large: a counted repetition applies to one character, with a small
+count.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from functools import cache
 __all__ = ["is_plainly_valid"]
 
 MOST_COUNTED = 200
-"""Of all counts together: the program has a copy for each."""
+"""The limit of all counts together: the program has a copy for each."""
 GROUP_DEPTH = 3
 
 PLACE = r"\^|\$|\\[bBAz]"
@@ -31,7 +33,7 @@ def _alternatives(depth: int) -> str:
 
 @cache
 def _plain() -> re.Pattern[str]:
-    """Compiled at first use: that takes 0.1 s, which every process that imports ray_pubsub would pay."""
+    """Compiled at the first use: it takes 0.1 s, which every import of ray_pubsub would pay."""
     return re.compile(rf"(?:\(\?[ims]{{1,3}}\))?+{_alternatives(GROUP_DEPTH)}")
 
 

@@ -1,4 +1,4 @@
-"""From tree to text. Parsing the text gives the tree back."""
+"""Writes a tree as text. Parsing the text gives the tree back."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _write_leaf(leaf: Tree) -> str:
 
 
 def write_subject(name: str) -> str:
-    """What a predicate tests: an attribute, or the term that a computed name stands for."""
+    """Writes what a predicate tests: an attribute, or the term of a computed name."""
     return name.removeprefix(COMPUTED) if is_computed(name) else write_name(name)
 
 
@@ -92,7 +92,7 @@ UNARY, PRIMARY = 7, 8
 
 
 def write_term(term: Term, around: int = 0) -> str:
-    """Returns the term as text; the same for all that mean the same calls."""
+    """Returns the term as text; equal calls give equal texts."""
     match term:
         case Attribute(name):
             return write_subject(name)
@@ -143,7 +143,7 @@ SHOWN_ELEMENTS = 10
 
 
 def show_value(value: Value) -> str:
-    """Returns a value of an event, for people; of a long list the beginning."""
+    """Returns a value of an event for people; a long list is shortened."""
     if value.kind is not Kind.LIST:
         return write_operand(value.kind, value.plain)
     shown = [_show_element(element) for element in value.plain[:SHOWN_ELEMENTS]]

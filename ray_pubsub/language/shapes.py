@@ -56,17 +56,17 @@ CONSTANT_OR_QUOTED = re.compile(f"({STRING}|{NUMBER}|{QUOTED})")
 Cut = tuple[bytes | None, Any]
 NOT_CUT: Cut = (None, ())
 AT_ONCE, LONGEST_TOGETHER = 1024, 1 << 22
-"""Texts that are cut together, and their characters."""
+"""The largest number of texts that are split together, and of their characters."""
 
 
 class Cutter(Protocol):
-    """Text → the text without its integers, and these as an array; None for a text that has other constants
+    """Splits a text into the text without its integers and an array of these; None for a text with other constants
     (columns/integer_cutter.py)."""
 
     def __call__(self, text: str) -> Cut: ...
 
     def many(self, texts: Sequence[str]) -> Sequence[Cut] | None:
-        """Returns all of them at once; None if that cannot be."""
+        """Splits all texts at once; None if that is not possible."""
 
 
 Reader = Callable[[str], Any]
@@ -74,7 +74,7 @@ Reader = Callable[[str], Any]
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """A tree whose constants are places to fill, and for each place how its text is read."""
+    """A tree with places for its constants, and for each place how its text is read."""
 
     template: Tree
     readers: tuple[Reader, ...]
@@ -111,7 +111,7 @@ class Expression:
 
 
 class Seen(Enum):
-    """Stands for the shape of a text that came once."""
+    """Stands for the shape of a text that was seen once."""
 
     ONCE = 1
 
@@ -122,7 +122,7 @@ class ShapeCache:
     def __init__(
         self, limits: Limits, capacity: int = 4096, cutter: Cutter | None = None, *, ignore_case: bool = False
     ) -> None:
-        """`ignore_case`: of every text, the expression that ignores case (`fold_case`)."""
+        """`ignore_case`: every expression ignores case (`fold_case`)."""
         self._limits = limits
         self._fold = ignore_case
         self._capacity = capacity
@@ -185,7 +185,7 @@ class ShapeCache:
         return Expression(text, Shape(tree, (), ()), ())
 
     def parse_many(self, texts: Sequence[str]) -> list[Expression | RayPubSubError]:
-        """Of every text its expression, or the error that `parse` would raise."""
+        """Returns for every text its expression, or the error that `parse` would raise."""
         found: list[Expression | RayPubSubError] = []
         for start in range(0, len(texts), AT_ONCE):
             part = texts[start : start + AT_ONCE]
@@ -230,7 +230,7 @@ def _cut_quoted(text: str) -> tuple[tuple[Any, ...], list[str]]:
 
 
 class Fixed(NamedTuple):
-    """Of the constants of a text, those that belong to its shape: `2` in `price * 2 > 100`, where the term is what is tested."""
+    """The constants of a text that belong to its shape: `2` in `price * 2 > 100`, because the tested term contains it."""
 
     numbers: tuple[int, ...]
 
@@ -241,7 +241,7 @@ class Fixed(NamedTuple):
 
 
 class FoundShape(NamedTuple):
-    """The shape of a text, and the constants that the text has in its places."""
+    """The shape of a text, and the constants that the text has at its places."""
 
     fixed: Fixed
     shape: Shape
@@ -249,8 +249,8 @@ class FoundShape(NamedTuple):
 
 
 def _shape_of(tree: Tree, text: str) -> FoundShape | None:
-    """Returns the shape; constants belong to it that do not stand in the tree at their places (they are in a term, or were folded). None
-    if a constant does not read as it stands in the tree."""
+    """Returns the shape. Constants that do not stand in the tree at their places (they are in a term, or were folded) belong to the
+    shape. Returns None if a constant cannot be read as it is in the tree."""
     written = {each.start(): each[0] for each in CONSTANT_OR_QUOTED.finditer(text) if each[0][0] not in '`"'}
     found: dict[int, Operand] = {}
     for leaf in leaves(tree):
@@ -293,12 +293,12 @@ def _reader(operand: Operand, text: str, place: int) -> Reader:
 
 
 UNIT = re.compile(rf"(?:{STRING}|{NUMBER})\s*([^\W\d]+)")
-"""A constant and the word behind it."""
+"""A constant and the word after it."""
 LONGEST_WORD = 16
 
 
 def _before(text: str, place: int) -> str:
-    """Returns the end of what stands before a place. Not all of it: that would be quadratic in a long text."""
+    """Returns the end of the text before a place. Returning all of it would be quadratic in a long text."""
     return text[max(place - LONGEST_WORD, 0) : place].rstrip() or text[:place].rstrip()
 
 

@@ -1,4 +1,4 @@
-"""What can be seen of an expression's size before it is parsed, so that a megabyte of nonsense costs a glance and not seconds."""
+"""Estimates an expression's size before it is parsed, so that a megabyte of nonsense is refused quickly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BRACKET = re.compile(r"[()]")
 LIST = re.compile(r"\([^()]*\)")
 WORD = re.compile(r"[\w$.]+")
 SHORT_TEXT = 4_000
-"""Below, parsing at once is as fast as looking first."""
+"""A shorter text is parsed directly, which is as fast as estimating."""
 
 
 def check_size(text: str, limits: Limits) -> None:

@@ -1,9 +1,9 @@
-"""Terms: what a predicate may have on its left side beside an attribute. `lower(name)`, `price * quantity`, `a < b` as a value.
+"""Terms: what a predicate may test instead of an attribute, such as `lower(name)`, `price * quantity`, or `a < b` as a value.
 
-A predicate names what it tests by a string. For an attribute that is its name; for a term it is COMPUTED followed by the term's canonical
-text, so two subscriptions that write the same term in different ways test the same thing. Such a name is a computed attribute: an index
-gives it a number, evaluates it once per batch and codes it as it codes any other attribute. Everything below the language therefore
-handles terms without knowing of them; code that needs the structure calls `term_of`.
+A predicate names what it tests by a string. For an attribute this is its name; for a term it is COMPUTED followed by the term's canonical
+text, so two subscriptions that write the same term in different ways test the same name. Such a name is a computed attribute: an index
+numbers it, evaluates it once per batch and codes it like any other attribute. Everything below the language therefore handles terms
+without knowing about them; code that needs the structure calls `term_of`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ __all__ = [
 ]
 
 COMPUTED = "\0"
-"""Begins the name of a computed attribute. No attribute of an event has a name that begins so: the parser refuses it."""
+"""The first character of a computed attribute's name. The parser refuses attributes whose names begin with it."""
 NOW = COMPUTED + "now()"
-"""What `now()` is called where an event's values are looked up: every event of a batch has the same."""
+"""The name under which an event's values contain now(): every event of a batch has the same value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ Term = Attribute | Operand | Call | Condition | Listed
 
 
 def as_value(tree: Tree) -> Term:
-    """A condition where a value stands. What its text would be read as is the same term: a constant if it needs no event, and
-    `x = any(list)` is list_contains."""
+    """Converts a condition to a value. The result is the same term that its text would give: a constant if it needs no event, and
+    list_contains for `x = any(list)`."""
     if isinstance(tree, Constant):
         return Operand(None if tree.truth is None else Kind.BOOLEAN, tree.truth)
     if isinstance(tree, BooleanAttribute) and tree.attribute.startswith(COMPUTED + "list_contains("):
@@ -99,7 +99,7 @@ def is_flag_term(term: Term) -> bool:
 
 
 def flag_subjects(term: Term) -> tuple[str, ...] | None:
-    """What a flag is on; None if the term is none."""
+    """Returns the attributes that a flag is on; None if the term is not a flag."""
     return term.tree.attributes if isinstance(term, Condition) and isinstance(term.tree, Holds) else None
 
 
@@ -127,12 +127,12 @@ def attributes_of_term(term: Term) -> frozenset[str]:
 
 
 TOLERANT = {"coalesce", "least", "greatest", "concat", "case"}
-"""Functions that may have a value although an argument is absent."""
+"""Functions that may have a value even if an argument is absent."""
 
 
 @lru_cache(maxsize=65_536)
 def needed_by_name(name: str) -> frozenset[str]:
-    """Attributes without which what a predicate on this name tests is absent."""
+    """Returns the attributes without which the tested value is absent."""
     return _needed(term_of(name))
 
 
@@ -160,7 +160,7 @@ def attributes_of(tree: Tree) -> set[str]:
 
 @lru_cache(maxsize=65_536)
 def name_uses_now(name: str) -> bool:
-    """Returns whether what a predicate on this name tests depends on the moment."""
+    """Returns whether what a predicate on this name tests depends on the current time."""
     if not is_computed(name):
         return False
     for part in parts_of(term_of(name)):
@@ -174,7 +174,7 @@ def name_uses_now(name: str) -> bool:
 
 
 def uses_now(tree: Tree) -> bool:
-    """Returns whether an expression depends on the moment, be it in a condition on elements."""
+    """Returns whether an expression depends on the current time, including its conditions on elements."""
     for leaf in leaves(tree):
         if isinstance(leaf, Holds):
             if any(map(name_uses_now, leaf.attributes)) or (leaf.condition is not None and uses_now(leaf.condition)):

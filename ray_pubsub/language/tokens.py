@@ -1,7 +1,7 @@
-"""The tokens of an expression, cut by one regular expression exactly where the grammar's lexer cuts.
+"""Splits an expression into tokens by one regular expression, exactly where the grammar's lexer does.
 
-Some words are keywords only in certain places (`date` before a string, `end` inside a `case`); grammar.lark says so by looking ahead. Here
-it is decided by looking back, when the token that makes the difference is reached.
+Some words are keywords only in certain places (`date` before a string, `end` inside a `case`). grammar.lark decides this by looking
+ahead; this module decides it by looking back, when it reaches the token that makes the difference.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BEFORE_STRING = {
     "escape": "ESCAPE",
     "ilike": "ILIKE",
 }
-"""Words that make something else of the string behind them. Elsewhere they are names like any other."""
+"""Words that change the meaning of the string after them. Elsewhere they are ordinary names."""
 INSIDE_CASE = {"when": "WHEN", "then": "THEN", "else": "ELSE", "end": "END_OF_CASE"}
 CONTEXTUAL = {*INSIDE_CASE, "from"}
 BEHIND_ATTRIBUTE = {*words.KEYWORDS, *INSIDE_CASE, "ilike", "from"} - {"when", "null", "true", "false"}
@@ -42,7 +42,7 @@ BEHIND_ATTRIBUTE = {*words.KEYWORDS, *INSIDE_CASE, "ilike", "from"} - {"when", "
 
 
 class UnreadableText(Exception):  # noqa: N818 - never reaches a user
-    """The fast parser does not read this text; the grammar is asked."""
+    """Raised if the fast parser does not accept a text; the grammar then parses it."""
 
 
 class Tokens(NamedTuple):
@@ -96,7 +96,8 @@ BEGINS_VALUE = {"STRING", "NUMBER", "QUOTED", "("}
 
 
 def _before_value(word: str, kind: str, token: str, apart: bool) -> str | None:
-    """What a word is before a constant, a quoted name or a parenthesis; None if it is a name there, too. `apart`: a space lies between."""
+    """Returns what a word means before a constant, a quoted name or a parenthesis; None if it is a name there, too. `apart`: a space lies
+    between."""
     if word == "case":
         return "CASE" if kind != "NUMBER" or (apart and token[0] != ".") else None
     if kind == "STRING":
@@ -107,7 +108,7 @@ def _before_value(word: str, kind: str, token: str, apart: bool) -> str | None:
 
 
 def _from(kinds: list[str], texts: list[str]) -> str:
-    """What a `from` is: a keyword in `extract(part from …)`, else a name."""
+    """Returns what a `from` means: a keyword in `extract(part from …)`, else a name."""
     if kinds[-3:] != ["NAME", "(", "NAME"] or texts[-3].lower() != "extract":
         return "NAME"
     if "$" in texts[-1] or texts[-1].lower() == "from":  # which the grammar's look ahead does not admit

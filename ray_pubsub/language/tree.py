@@ -1,8 +1,8 @@
-"""The expression tree. What the parser makes, the scan engine evaluates and the printer writes.
+"""The expression tree, which the parser builds, the scan engine evaluates and the printer writes.
 
 Leaves are predicates on one attribute, or on a term over attributes, which has a name of its own (terms.py); `And`, `Or` and `Not` join
-them. Two trees are equal when they mean the same text; `conjunction` and `disjunction` flatten, so that parsing what was printed gives
-the same tree.
+them. Two trees are equal if their texts mean the same; `conjunction` and `disjunction` flatten, so that parsing a printed tree gives the
+same tree.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Operand:
     plain: Any
     place: int = field(default=-1, compare=False, repr=False)
     made: Callable[[Any], Any] | None = field(default=None, compare=False, repr=False)
-    """How the constant is made of the one that is written, if it is another: the pattern of `starts_with(x, 'a')` is 'a%'."""
+    """Converts the written constant to the one that is used, if they differ: the pattern of `starts_with(x, 'a')` is 'a%'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """A function of attributes and constants that is true or false: `list_contains(tags, 'a')`. Of the many that subscriptions have on the
-    same attributes, an event is asked for all at once (lowering.py says how each becomes tests). `exists` has a condition on elements."""
+    """A function of attributes and constants that is true or false: `list_contains(tags, 'a')`. An index evaluates all such functions on
+    the same attributes at once (lowering.py converts each to tests). `exists` has a condition on elements."""
 
     function: str
     attributes: tuple[str, ...]

@@ -35,7 +35,7 @@ from ray_pubsub.model.values import Kind, Value
 __all__ = ["Event", "truth", "value_of", "value_of_term"]
 
 Event = Mapping[str, Value]
-"""Attribute → value; an absent attribute is not in it. Under terms.NOW it may have the moment that now() stands for."""
+"""Maps attributes to values; an absent attribute is missing. Under terms.NOW it may have the value of now()."""
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -85,7 +85,7 @@ def truth(tree: Tree, event: Event) -> bool | None:
 
 
 def value_of(name: str, event: Event) -> Value | None:
-    """What a predicate tests: the attribute's value, or that of the term which a computed name stands for."""
+    """Returns what a predicate tests: the value of an attribute, or of the term of a computed name."""
     return value_of_term(term_of(name), event) if is_computed(name) else event.get(name)
 
 
@@ -123,7 +123,7 @@ def _is_string(value: Value | None) -> TypeGuard[Value]:
 
 
 def _all(answers: Iterable[bool | None]) -> bool | None:
-    """False if one is, else unknown if one is. What comes behind a False is not asked."""
+    """Returns False if one answer is, else unknown if one is. Answers after a False are not evaluated."""
     unknown = False
     for answer in answers:
         if answer is False:

@@ -54,7 +54,7 @@ class ValueSet:
     booleans: Cuts = ()
     timestamps: Cuts = ()
     lists: Cuts = ()
-    """All or none: lists are not compared."""
+    """All or nothing: lists are not compared."""
     patterns: frozenset[PatternTest] = frozenset()
 
     def cuts(self, kind: Kind) -> Cuts:
@@ -83,7 +83,8 @@ class ValueSet:
 
 
 def intersection(sets: Sequence[ValueSet]) -> ValueSet:
-    """What all the sets admit. All at once: one after the other would be quadratic in `x != 1 and x != 2 and …`."""
+    """Returns the values that all sets admit. All are combined at once: one after the other would be quadratic in `x != 1 and x != 2 and
+    …`."""
     if len(sets) == 1:
         return sets[0]
     patterns = frozenset[PatternTest]().union(*(each.patterns for each in sets))
@@ -94,7 +95,7 @@ def intersection(sets: Sequence[ValueSet]) -> ValueSet:
 
 
 def union(sets: Sequence[ValueSet]) -> ValueSet:
-    """What one of the sets admits; none of them has patterns."""
+    """Returns the values that at least one of the sets admits; none of them may have patterns."""
     if len(sets) == 1:
         return sets[0]
     numbers, strings, booleans, timestamps, lists = _merged(sets, 1)
@@ -109,7 +110,7 @@ ANYTHING = ValueSet(True, EVERYTHING, EVERYTHING, EVERYTHING, EVERYTHING, EVERYT
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """One interval; None is no bound."""
+    """One interval; None means no bound."""
 
     low: Any
     low_closed: bool
@@ -210,7 +211,7 @@ def _complement(cuts: Cuts) -> Cuts:
 
 
 def _merged(sets: Sequence[ValueSet], needed: int) -> tuple[Cuts, Cuts, Cuts, Cuts, Cuts]:
-    """Kind by kind."""
+    """Merges kind by kind."""
     return (
         _merge([each.numbers for each in sets], needed),
         _merge([each.strings for each in sets], needed),
@@ -244,13 +245,13 @@ def _merge(parts: list[Cuts], needed: int) -> Cuts:
 
 
 def _clipped(cuts: Cuts, enter: Cut, leave: Cut) -> Cuts:
-    """What of a set lies in one interval: a slice, however large the set is."""
+    """Returns the part of a set that lies in one interval: a slice, however large the set is."""
     first, last = bisect_right(cuts, enter), bisect_left(cuts, leave)
     return (*((enter,) if first % 2 else ()), *cuts[first:last], *((leave,) if last % 2 else ()))
 
 
 def _two_valued(cuts: Cuts) -> Cuts:
-    """Canonical cuts over {false, true}, so that `b = true or b = false` is seen to be everything."""
+    """Returns canonical cuts over {false, true}, so that `b = true or b = false` is recognised as all values."""
     inside = [bisect_left(cuts, (0, value, 1)) % 2 == 1 for value in (False, True)]
     if all(inside):
         return EVERYTHING
@@ -262,7 +263,7 @@ def _next_step(cut: Cut) -> Cut:
 
 
 def _whole_steps(cuts: Cuts) -> Cuts:
-    """Timestamps are whole microseconds: just after t is just before t + 1."""
+    """Converts cuts of timestamps, which are whole microseconds: just after t is just before t + 1."""
     stepped = [_next_step(cut) if len(cut) == 3 and cut[2] == 1 else cut for cut in cuts]
     kept: list[Cut] = []
     for enter, leave in zip(stepped[::2], stepped[1::2], strict=True):

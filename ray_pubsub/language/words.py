@@ -1,4 +1,4 @@
-"""Names, keywords and constants as they are written: what the parser and the printer must agree on."""
+"""Reads and writes names, keywords and constants, so that the parser and the printer agree."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KEYWORDS = {
     "false": "FALSE",
 }
 MOMENTS = {"current_timestamp": "now", "current_date": "today"}
-"""Names that stand for a moment, as SQL has them. An attribute of such a name is quoted."""
+"""SQL's names for the current time. An attribute with such a name must be quoted."""
 BARE_NAME = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
 MOMENT = re.compile(
     r"(?P<date>[+-]?\d{4,6}-\d\d-\d\d)(?:[ T](?P<time>\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)\s*(?P<zone>Z|z|UTC|[+-]\d\d(?::?\d\d)?)?)?"
@@ -45,11 +45,11 @@ MOMENT = re.compile(
 
 
 class BadConstant(ValueError):  # noqa: N818 - the parser adds the predicate and raises ExpressionTypeError
-    """Why the text of a constant is not one."""
+    """Says why the text of a constant is not valid."""
 
 
 def read_number(text: str, negative: bool = False) -> int | float:
-    """`580`, `5.8e2`, `.5`: an int if written as one, else the nearest double."""
+    """Reads `580`, `5.8e2`, `.5`: an int if written as one, else the nearest double."""
     if text.isdecimal():
         number = -int(text) if negative else int(text)
         if len(text) > 18 and not INT64_MIN <= number <= INT64_MAX:
@@ -74,12 +74,12 @@ def read_string(text: str) -> str:
 
 
 def read_moment(text: str) -> int:
-    """`2024-05-01`, `2024-05-01 10:30:00.25+02:00` → microseconds; without a zone it is UTC."""
+    """Reads `2024-05-01` or `2024-05-01 10:30:00.25+02:00` as microseconds; without a zone it is UTC."""
     return _moment(text, with_time=True)
 
 
 def read_date(text: str) -> int:
-    """As a timestamp, at midnight; a time of day is left out, as SQL's casts do."""
+    """Reads a date as a timestamp at midnight; a time of day is ignored, as in SQL's casts."""
     return _moment(text, with_time=False)
 
 
@@ -114,7 +114,7 @@ def _zone_offset(zone: str) -> int:
 
 
 def read_special(text: str) -> float:
-    """`double 'inf'`, `double '-inf'`: the numbers that have no digits."""
+    """Reads `double 'inf'` and `double '-inf'`, numbers that have no digits."""
     try:
         number = float(read_string(text))
     except ValueError:

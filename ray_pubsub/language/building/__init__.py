@@ -1,1 +1,1 @@
-"""Trees and terms from their parts, with the checks that need no event."""
+"""Builds trees and terms from their parts, with the checks that need no event."""

@@ -1,5 +1,5 @@
-"""Terms from their parts, with the checks that can be made without an event: functions that exist, arguments of the right number and kind,
-limits. What has only constants in it is worked out at once and is a constant."""
+"""Builds terms from their parts and checks what can be checked without an event: that functions exist, the number and kinds of arguments,
+limits. A term of constants only is evaluated at once and becomes a constant."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ __all__ = ["called", "case", "compared", "listed", "moment", "operation", "signe
 NULL = Operand(None, None)
 WITHOUT_ARGUMENTS = {"now"}
 PATTERNS = {"starts_with": "{}%", "ends_with": "%{}", "contains": "%{}%"}
-"""Functions of a text and a constant that `like` says as well, which an index knows how to look up."""
+"""Functions of a text and a constant that are equivalent to a `like` pattern, which an index can look up."""
 
 
 def called(text: str, position: int, name: str, arguments: list[Any], limits: Limits) -> Any:
-    """`name(arguments)`: a Term, or a condition with its depth. `position`: of the name in the text."""
+    """Builds `name(arguments)`: a Term, or a condition with its depth. `position`: of the name in the text."""
     function = name.lower()
     function = SYNONYMS.get(function, function)
     if function == "if":
@@ -59,7 +59,7 @@ def called(text: str, position: int, name: str, arguments: list[Any], limits: Li
 
 
 def as_term(value: Any) -> Term:
-    """What stands in the place of an argument: a condition is a value there."""
+    """Converts an argument to a term: a condition becomes a value."""
     return as_value(value[1]) if isinstance(value, tuple) else value
 
 
@@ -103,7 +103,7 @@ def _shown(function: str, arguments: list[Term]) -> str:
 
 
 UNITS = {"date_part": ("part", date_parts), "date_trunc": ("unit", truncated_units)}
-"""Functions whose first argument names something: what that is called, and which names there are."""
+"""Functions whose first argument is a name: what the name is called in errors, and the valid names."""
 
 
 def _check_unit(function: str, arguments: list[Term]) -> None:
@@ -145,7 +145,7 @@ def _check_parts(function: str, arguments: list[Term]) -> None:
 
 
 def signed(sign: str, value: Term, limits: Limits) -> Term:
-    """`-value`. A number with a sign is one constant: the least integer has no positive counterpart."""
+    """Builds `-value`. A number with a sign is one constant, because the least integer has no positive counterpart."""
     if isinstance(value, Operand) and isinstance(value.plain, BrokenConstant) and value.plain.text[0] in "0123456789.":
         try:
             return Operand(Kind.NUMBER, words.read_number(value.plain.text, sign == "-"), value.place)
@@ -166,7 +166,7 @@ def signed(sign: str, value: Term, limits: Limits) -> Term:
 
 
 def case(parts: list[Any], limits: Limits) -> Term:
-    """`case when … then … else … end`: conditions and values by turns, then the other value, if there is one."""
+    """Builds `case when … then … else … end` from alternating conditions and values, then the `else` value if there is one."""
     if len(parts) % 2 == 0:
         parts = [*parts, NULL]
     terms: list[Term] = []
@@ -180,7 +180,7 @@ def case(parts: list[Any], limits: Limits) -> Term:
 
 
 def compared(subject: Term, parts: list[Any], limits: Limits) -> list[Any]:
-    """`case subject when value then …` as the parts of `case when subject = value then …`."""
+    """Converts `case subject when value then …` to the parts of `case when subject = value then …`."""
     _check_parts("case", [subject])
     found: list[Any] = []
     for place, part in enumerate(parts):
@@ -193,13 +193,14 @@ def compared(subject: Term, parts: list[Any], limits: Limits) -> list[Any]:
 
 
 def moment(name: str, limits: Limits) -> Term:
-    """`current_timestamp` and `current_date`, which are written without parentheses."""
+    """Builds `current_timestamp` and `current_date`, which are written without parentheses."""
     now = operation("now", [], limits)
     return now if name == "now" else operation("date_trunc", [Operand(Kind.STRING, "day"), now], limits)
 
 
 def summed(counts: list[Operand]) -> Operand:
-    """`interval 1 hour 30 minutes`: one constant. Of several it is none that a text of the same shape could replace, so it has no place."""
+    """Builds `interval 1 hour 30 minutes`, one constant. A sum of several counts has no place in the shape, because no single constant of
+    another text could replace it."""
     if len(counts) == 1:
         return counts[0]
     broken = next((count for count in counts if isinstance(count.plain, BrokenConstant)), None)
@@ -218,7 +219,7 @@ def _if(name: str, arguments: list[Any], limits: Limits) -> Term:
 
 
 def listed(members: list[Term], limits: Limits) -> Listed:
-    """`['a', 'b']`"""
+    """Builds `['a', 'b']`."""
     if len(members) > limits.set_size:
         raise ExpressionLimitError("set_size", limits.set_size, len(members))
     constants = [member for member in members if isinstance(member, Operand)]

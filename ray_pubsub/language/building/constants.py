@@ -1,4 +1,4 @@
-"""Constants that cannot be read, until it is known where they stand."""
+"""Represents constants that could not be read until the predicate around them is known."""
 
 from __future__ import annotations
 

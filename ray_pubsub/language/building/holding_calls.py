@@ -1,4 +1,4 @@
-"""Calls of the functions that are true or false of attributes and constants (holding.py): which arguments they take."""
+"""Builds calls of the functions that are true or false of attributes and constants (holding.py), and checks their arguments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ LISTS = {"list_contains", "list_has_any", "list_has_all"}
 
 
 def compares_attributes(function: str, arguments: list[Any]) -> bool:
-    """Returns whether a list is asked for what the event has, not for constants: `list_contains(tags, name)`. Such a call is a term."""
+    """Returns whether a list is compared with another attribute instead of constants: `list_contains(tags, name)`. Such a call is a
+    term."""
     if function not in LISTS or len(arguments) != 2:
         return False
     wanted = arguments[1]
@@ -42,7 +43,7 @@ def compares_attributes(function: str, arguments: list[Any]) -> bool:
 
 
 def holding(function: str, arguments: list[Any], limits: Limits) -> tuple[int, Holds]:
-    """The predicate, with its depth. The condition of `exists` is about one element: its names are those of the element."""
+    """Returns the predicate, with its depth. The condition of `exists` is about one element, and its names are the element's."""
     terms: list[Term] = [as_value(each[1]) if isinstance(each, tuple) else each for each in arguments]
     shown = f"{function}({', '.join(map(write_term, terms))})"
     for term in terms:
@@ -73,7 +74,7 @@ def holding(function: str, arguments: list[Any], limits: Limits) -> tuple[int, H
 
 
 def _ip_in(terms: list[Term], shown: str) -> Holds:
-    """`ip_in(address, 'network', …)`"""
+    """Builds `ip_in(address, 'network', …)`."""
     if len(terms) < 2:
         raise ExpressionTypeError(
             shown, f"ip_in takes an address and one or more networks, not {counted(len(terms), 'argument')}"
@@ -92,7 +93,7 @@ PLACES = {
     "geo_in_box": ("south", "west", "north", "east"),
     "geo_in_polygon": ("polygon",),
 }
-"""What these functions take behind an event's latitude and longitude."""
+"""The arguments that these functions take after an event's latitude and longitude."""
 
 
 def _in_shape(function: str, terms: list[Term], shown: str) -> Holds:

@@ -1,6 +1,7 @@
-"""Predicates from their parts, with the checks that every parser makes: kinds that can be compared, limits, patterns that compile.
+"""Builds predicates from their parts, with the checks that both parsers need: kinds that can be compared, limits, patterns that compile.
 
-The two parsers (grammar.py, the specification, and parser.py, the fast one) differ in how they find the parts; what the parts mean is here.
+The two parsers (grammar.py, the specification, and parser.py, the fast one) differ in how they find the parts; this module defines what
+the parts mean.
 """
 
 from __future__ import annotations
@@ -70,11 +71,11 @@ SYNONYMS: dict[str, Operator] = {
 
 
 Subject = Term
-"""What may stand on a side of a predicate."""
+"""What may be a side of a predicate."""
 
 
 def comparison(left: Subject, symbol: str, right: Subject, limits: Limits) -> Tree:
-    """`left symbol right`. One side is a constant, or both are terms: then whether it holds is a term of its own, true or false."""
+    """Builds `left symbol right`. If neither side is a constant, the comparison is a term of its own, true or false."""
     operator = SYNONYMS[symbol]
     quantifier = next((side for side in (left, right) if isinstance(side, Call) and side.function in QUANTIFIERS), None)
     if quantifier is not None:
@@ -98,8 +99,8 @@ def comparison(left: Subject, symbol: str, right: Subject, limits: Limits) -> Tr
 
 
 def _since_now(left: Subject, operator: Operator, right: Subject, limits: Limits) -> Tree | None:
-    """`t > now() - interval '1 hour'` as `now() - t < interval '1 hour'`: one term for all such intervals, whose value is a number of
-    microseconds; so an index stores the constant, and nothing in it changes as time goes by. None if it is another comparison."""
+    """Rewrites `t > now() - interval '1 hour'` to `now() - t < interval '1 hour'`: one term, in microseconds, serves all such intervals,
+    so an index stores only the constant, and nothing in it changes as time passes. Returns None for any other comparison."""
     match right:
         case Call("now"):
             ahead = Operand(Kind.NUMBER, 0)
@@ -147,7 +148,7 @@ def member(subject: Subject, members: Sequence[Subject], negated: bool, limits: 
 def like(
     subject: Subject, pattern: Operand, escape: Operand | None, negated: bool, limits: Limits, *, folded: bool = False
 ) -> Leaf:
-    """`folded`: upper and lower case are the same, in the text and in the pattern."""
+    """`folded`: case is ignored, in the text and in the pattern."""
     if escape is not None and isinstance(escape.plain, BrokenConstant):
         raise ExpressionTypeError(f"escape {escape.plain}", escape.plain.problem)
     if escape is not None and len(escape.plain) > 1:
@@ -184,7 +185,7 @@ def is_null(subject: Subject, negated: bool, limits: Limits) -> Leaf:
 
 
 def bare(subject: Subject) -> Tree:
-    """Returns a value alone, as a condition."""
+    """Returns a value used as a condition."""
     if isinstance(subject, Condition):
         return subject.tree
     if isinstance(subject, Operand):
@@ -239,7 +240,7 @@ def check_leaf(leaf: Tree, limits: Limits) -> None:
 
 
 def check_constants(leaf: Holds) -> None:
-    """Raises ExpressionTypeError for a network, a place or a polygon that is none."""
+    """Raises ExpressionTypeError for a network, place or polygon that is not valid."""
     plains = [constant.plain for constant in leaf.constants]
     try:
         match leaf.function:
@@ -267,7 +268,7 @@ def _check_place(latitude: float, longitude: float) -> None:
 
 
 def all_leaves(tree: Tree) -> Iterator[Leaf]:
-    """Yields the predicates, those on elements of lists among them."""
+    """Yields the predicates, including those on elements of lists."""
     for leaf in leaves(tree):
         yield leaf
         if isinstance(leaf, Holds) and leaf.condition is not None:
@@ -288,7 +289,7 @@ def check_pattern(leaf: Like | Regexp, limits: Limits) -> None:
 
 
 def _checked(subject: Subject, build: Callable[[str], Leaf], limits: Limits) -> Leaf:
-    """Returns the predicate on an attribute or a term; on a constant, its truth, found by evaluating it on an event of that constant."""
+    """Returns the predicate on an attribute or a term. A predicate on a constant is evaluated, and its truth is returned."""
     check_has_value(subject)
     leaf = build("" if isinstance(subject, Operand) else computed_name(subject))
     for operand in (subject, *operands(leaf)):

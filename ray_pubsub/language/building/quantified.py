@@ -1,4 +1,4 @@
-"""`5 < any(scores)`, `'a' = all(tags)`, `price < all(prices)`: a value compared with every element of a list."""
+"""Builds comparisons of a value with every element of a list: `5 < any(scores)`, `'a' = all(tags)`, `price < all(prices)`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ QUANTIFIERS = {"any", "all"}
 
 
 def check_has_value(term: Term) -> None:
-    """Raises ExpressionTypeError for `any(…)` and `all(…)`, which mean something only beside a comparison."""
+    """Raises ExpressionTypeError for `any(…)` and `all(…)`, which are valid only beside a comparison."""
     if isinstance(term, Call) and term.function in QUANTIFIERS:
         raise ExpressionTypeError(write_term(term), f"{term.function}(…) stands only beside a comparison")
 
 
 def quantified(left: Term, operator: str, quantifier: Call, limits: Limits) -> Tree:
-    """`left operator any(list)`, or all. `= any` is list_contains. What is not about a constant is a term of its own, true or false."""
+    """Builds `left operator any(list)`, or all. `= any` is list_contains. A comparison without a constant is a term of its own, true or
+    false."""
     text = f"{write_term(left)} {operator} {write_term(quantifier)}"
     subject = quantifier.arguments[0]
     check_readable(left, text)
@@ -42,7 +43,7 @@ def quantified(left: Term, operator: str, quantifier: Call, limits: Limits) -> T
 
 
 def relation(left: Term, operator: str, right: Term) -> Call:
-    """Returns the term that a comparison of two terms is, `right` perhaps any(…) or all(…)."""
+    """Returns the term of a comparison of two terms; `right` may be any(…) or all(…)."""
     if not (isinstance(right, Call) and right.function in QUANTIFIERS):
         return Call(operator, (left, right))
     if operator == "=" and right.function == "any":

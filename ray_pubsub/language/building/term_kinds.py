@@ -1,4 +1,4 @@
-"""What kind a term is of, where that can be seen without an event."""
+"""Finds the kind of a term's values, where it does not depend on the event."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def kind_of(term: Term) -> Kind | None:
 
 
 def _of_sum(function: str, left: Kind | None, right: Kind | None) -> Kind | None:
-    """Returns a timestamp and a number give a timestamp, two timestamps their difference."""
+    """Returns the kind of a sum or difference: a timestamp and a number give a timestamp, two timestamps a number."""
     if (left is Kind.TIMESTAMP and right is Kind.TIMESTAMP) or left is right is Kind.NUMBER:
         return Kind.NUMBER
     if left is Kind.NUMBER and function == "-":

@@ -1,1 +1,1 @@
-"""The functions of the language: a table of them, and what they mean, by subject."""
+"""The functions of the language: the table of functions, and their meaning by subject."""

@@ -1,8 +1,8 @@
-"""Numbers as terms compute with them. Integers stay exact; a result that does not fit is unknown (None).
+"""Arithmetic of terms. Integers stay exact; a result that does not fit is unknown (None).
 
-A whole number within 64 bits is an integer, however it was written: 5.0 is 5. Integers added, subtracted or multiplied give the exact
-integer, or unknown if it does not fit 64 bits. Everything else is computed in float64, as SQL's double: division, and whatever has a
-fraction in it. Division by zero is unknown, and so is a result that is infinite although nothing that went in was.
+A whole number within 64 bits is an integer, however it was written: 5.0 is 5. Sums, differences and products of integers are exact, or
+unknown if they do not fit into 64 bits. Everything else is computed in float64, like SQL's double: division, and whatever has a fraction.
+Division by zero is unknown, and so is an infinite result of finite operands.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Number = int | float
 
 
 def plain_number(number: Number) -> Number | None:
-    """Returns the number as terms know it: an integer if it is whole and fits 64 bits. None if it is not a number."""
+    """Returns the number in its canonical form: an integer if it is whole and fits into 64 bits. None for NaN."""
     if isinstance(number, int):
         return number if INT64_MIN <= number <= INT64_MAX else None
     if number != number:
@@ -72,7 +72,7 @@ def divide(left: Number, right: Number) -> Number | None:
 
 
 def remainder(left: Number, right: Number) -> Number | None:
-    """What integer division towards zero leaves: it has the sign of the left side."""
+    """Returns the remainder of integer division towards zero: it has the sign of the left side."""
     if right == 0 or math.isinf(left):
         return None
     if isinstance(left, int) and isinstance(right, int):
@@ -98,7 +98,7 @@ def ceiling(number: Number) -> Number | None:
 
 
 def round_half_away(number: Number, digits: Number = 0) -> Number | None:
-    """Halves go away from zero. `digits` behind the point, or before it if negative; computed in float64 as DuckDB does."""
+    """Rounds halves away from zero, to `digits` after the point, or before it if negative; computed in float64 as DuckDB does."""
     if not isinstance(digits, int):
         return None
     if isinstance(number, int):

@@ -1,7 +1,7 @@
-"""Upper and lower case, character by character: Unicode's simple case mapping, as DuckDB has it.
+"""Upper and lower case, character by character: Unicode's simple case mapping, as in DuckDB.
 
-A character becomes one character, whatever stands beside it: 'ß' stays as it is in upper case, where Python's own `upper` makes 'SS' of
-it; 'İ' becomes 'i', where Python's `lower` adds a combining dot; and a sigma at the end of a word is like any other.
+One character becomes one character, regardless of its neighbours: 'ß' stays 'ß' in upper case, where Python's `upper` gives 'SS'; 'İ'
+becomes 'i', where Python's `lower` adds a combining dot; and a sigma at the end of a word is not special.
 """
 
 from __future__ import annotations
@@ -30,5 +30,5 @@ def _lower(character: str) -> str:
 def _upper(character: str) -> str:
     if len(character.upper()) == 1:
         return character.upper()
-    # What has several letters in upper case may have one in title case, which is its simple mapping.
+    # A character with several letters in upper case may have one in title case, which is its simple mapping.
     return character.title() if len(character.title()) == 1 else character

@@ -1,6 +1,6 @@
-"""What the functions mean that are true or false of attributes and constants (`Holds` in the tree). Part of the specification.
+"""The meaning of the functions that are true or false of attributes and constants (`Holds` in the tree). Part of the specification.
 
-Lists: nulls and elements of another kind than the constant's are passed over, so once there is a list, every answer is true or false.
+Lists: nulls and elements of another kind than the constant's are skipped, so for an existing list every answer is true or false.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Truth = Callable[[Tree, Mapping[str, Value]], bool | None]
 
 
 def holds(leaf: Holds, values: list[Value | None], truth: Truth, moment: Value | None) -> bool | None:
-    """Returns whether the function is true, false or unknown (None) of these values of its attributes. `moment`: what now() is."""
+    """Returns whether the function is true, false or unknown (None) of these values of its attributes. `moment`: the value of now()."""
     if leaf.function in ("geo_within", "geo_in_polygon", "geo_in_box"):
         return _in_shape(leaf, *values)
     if leaf.function == "ip_in":
@@ -55,7 +55,7 @@ def _in_networks(leaf: Holds, value: Value | None) -> bool | None:
 
 
 def _in_shape(leaf: Holds, latitude: Value | None, longitude: Value | None) -> bool | None:
-    """Unknown if the two are no place."""
+    """Returns unknown (None) if the two are not a valid place."""
     if latitude is None or longitude is None or not latitude.kind is longitude.kind is Kind.NUMBER:
         return None
     if not is_place(latitude.plain, longitude.plain):

@@ -1,7 +1,7 @@
-"""Timestamps in terms: their parts, and spans of time.
+"""Timestamps in terms: their parts, and intervals of time.
 
-A timestamp is a number of microseconds in UTC. The difference of two is a number too, of microseconds, and so is `interval '1 hour'`.
-The calendar is numpy's, which goes as far as 64 bits of microseconds do.
+A timestamp is a number of microseconds in UTC. The difference of two timestamps is a number of microseconds, and so is `interval '1
+hour'`. The calendar is numpy's, which covers all 64-bit numbers of microseconds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ UNITS = {
     "minute": 60 * SECOND, "min": 60 * SECOND, "m": 60 * SECOND, "hour": 3600 * SECOND, "hr": 3600 * SECOND, "h": 3600 * SECOND,
     "day": DAY, "d": DAY, "week": 7 * DAY, "w": 7 * DAY,
 }  # fmt: skip
-"""Spans of time that always have the same length."""
+"""Units of time with a fixed length, in microseconds."""
 MONTHS = {"year": 12, "quarter": 3, "month": 1}
 """Units of date_trunc that are whole months."""
 NOT_FIXED = {"month", "quarter", "year", "decade", "century", "centurie", "millennium", "mon", "y", "yr"}
@@ -42,7 +42,7 @@ CLOCK = re.compile(r"\s*([+-]?)(\d{1,3}):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?\s*")
 
 
 def read_interval(text: str) -> int:
-    """`'1 hour 30 minutes'`, `'-5 days'`, `'01:30:00'`, `'1 day 01:30:00'` → microseconds."""
+    """Converts `'1 hour 30 minutes'`, `'-5 days'`, `'01:30:00'`, `'1 day 01:30:00'` to microseconds."""
     content = read_string(text)
     place, total = 0, 0
     while place < len(content):
@@ -61,7 +61,8 @@ def read_interval(text: str) -> int:
 
 
 def read_counted(count: str, unit: str) -> int:
-    """`1 hour`, `'1' hour` → microseconds. Only seconds and what is smaller may have a fraction: DuckDB cuts that of an hour off."""
+    """Converts `1 hour`, `'1' hour` to microseconds. Only seconds and smaller units may have a fraction, because DuckDB truncates an
+    hour's."""
     text = f"{count} {unit}"
     content = read_string(count).strip() if count[0] == "'" else count
     found = COUNT.fullmatch(content)
@@ -76,12 +77,12 @@ def read_counted(count: str, unit: str) -> int:
 
 
 def is_unit(word: str) -> bool:
-    """Returns whether a word behind `interval 1` is a unit of time, one without a fixed length among them."""
+    """Returns whether a word after `interval 1` is a unit of time, including units without a fixed length."""
     return _singular(word.lower()) in {*UNITS, *NOT_FIXED}
 
 
 MOST_DIGITS = 100
-"""Of a number in an interval: far more than fit 64 bits, and no more than Python's int() reads."""
+"""The most digits of a number in an interval: far more than 64 bits can hold, and no more than Python's int() reads."""
 COUNT = re.compile(r"[+-]?\d+(\.\d+)?")
 FRACTIONS = {"second", "sec", "s"}
 
@@ -142,7 +143,7 @@ def _first_day(year: int) -> int:
 
 
 def _iso_week(moment: int) -> int:
-    """A week belongs to the year of its Thursday."""
+    """Returns the ISO week. A week belongs to the year of its Thursday."""
     day = moment // DAY
     thursday = day - (day + 3) % 7 + 3
     year = int(np.datetime64(thursday, "D").astype("datetime64[Y]").astype(np.int64)) + 1970
@@ -165,7 +166,7 @@ PARTS: dict[str, Callable[[int], int | float]] = {
     "microsecond": lambda moment: moment % (60 * SECOND),
     "epoch": lambda moment: moment / SECOND,
 }
-"""What `extract(… from t)` and `date_part('…', t)` give. Sunday is day 0 of the week, and Monday day 1 of the ISO week."""
+"""The parts for `extract(… from t)` and `date_part('…', t)`. Sunday is day 0 of the week, Monday is day 1 of the ISO week."""
 OTHER_NAMES = {
     "dayofweek": "dow", "weekday": "dow", "dayofyear": "doy", "weekofyear": "week", "dayofmonth": "day", "milliseconds": "millisecond",
     "microseconds": "microsecond", "ms": "millisecond", "us": "microsecond", "seconds": "second", "minutes": "minute", "hours": "hour",
@@ -174,12 +175,12 @@ OTHER_NAMES = {
 
 
 def date_parts(with_synonyms: bool = True) -> list[str]:
-    """Returns the names that date_part and extract know."""
+    """Returns the names that date_part and extract accept."""
     return [*PARTS, *(OTHER_NAMES if with_synonyms else ())]
 
 
 def truncated_units(with_synonyms: bool = True) -> list[str]:
-    """Returns the names that date_trunc knows."""
+    """Returns the names that date_trunc accepts."""
     names = [*MONTHS, *(name for name in UNITS if name in PARTS)]
     if not with_synonyms:
         return names

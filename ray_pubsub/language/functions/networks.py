@@ -1,7 +1,7 @@
-"""Addresses and networks as numbers: IPv4 in 32 bits, IPv6 as two halves of 64. Python's ipaddress says what is one.
+"""Addresses and networks as numbers: IPv4 in 32 bits, IPv6 as two halves of 64. Python's ipaddress decides what is valid.
 
-A network is an interval of addresses. Of IPv6, one of at least 2**64 addresses is an interval of upper halves; a smaller one has a single
-upper half and is an interval of lower halves. Halves are moved down by 2**63, so that they fit signed integers and keep their order.
+A network is an interval of addresses. An IPv6 network of at least 2**64 addresses is an interval of upper halves; a smaller one has a
+single upper half and is an interval of lower halves. Halves are reduced by 2**63, so that they fit signed integers and keep their order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ HALF, DOWN = (1 << 64) - 1, 1 << 63
 
 
 class Network(NamedTuple):
-    """Which computed attribute has the addresses, and the first and the last of them; `upper`: of lower halves, their upper half."""
+    """The computed attribute that has the addresses, and the first and the last address; `upper`: the upper half, if these are lower
+    halves."""
 
     function: str
     first: int
@@ -50,14 +51,14 @@ def address_half(text: str, upper: bool) -> int | None:
 
 
 def in_network(text: str, network: str) -> bool | None:
-    """Returns whether an address lies in a network of its own version; None for a text that is no address."""
+    """Returns whether an address lies in a network of its own version; None for a text that is not an address."""
     found = _address(text)
     return None if found is None else found in ipaddress.ip_network(network)
 
 
 @lru_cache(maxsize=65_536)
 def read_network(text: str) -> Network:
-    """`10.0.0.0/8`, `2001:db8::/32`, or a single address."""
+    """Reads `10.0.0.0/8`, `2001:db8::/32`, or a single address."""
     try:
         network = ipaddress.ip_network(text)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""Places on the globe: circles and polygons, with the box around each for an index. Degrees, north and east positive; kilometres.
+"""Places on the globe: circles and polygons, with the bounding box of each for an index. In degrees, north and east positive; kilometres.
 
-A distance is the haversine's on a sphere of the earth's mean radius. A polygon's edges are straight in degrees, and it is not to cross the
-antimeridian; a point on an edge may count either way. A place outside of -90 to 90 and -180 to 180 degrees is none.
+A distance is the haversine distance on a sphere of the earth's mean radius. A polygon's edges are straight in degrees, and it must not
+cross the antimeridian; a point on an edge may count either way. Coordinates outside of -90 to 90 and -180 to 180 degrees are not a place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Shape = tuple[str, tuple[Any, ...]]
 
 
 class Box(NamedTuple):
-    """What a shape lies in. `west` is greater than `east` if it lies across the antimeridian."""
+    """The bounding box of a shape. `west` is greater than `east` if the box crosses the antimeridian."""
 
     south: float
     north: float
@@ -37,7 +37,7 @@ class Box(NamedTuple):
 
 
 def is_place(latitude: Any, longitude: Any) -> Any:
-    """Of numbers or of arrays."""
+    """Returns whether numbers, or the elements of arrays, are a valid place."""
     return (latitude >= -90) & (latitude <= 90) & (longitude >= -180) & (longitude <= 180)
 
 
@@ -55,7 +55,7 @@ def contains(shape: Shape, latitude: NDArray[np.float64], longitude: NDArray[np.
 
 
 def distances(latitude: Any, longitude: Any, other_latitude: Any, other_longitude: Any) -> NDArray[np.float64]:
-    """Kilometres between places, pair by pair."""
+    """Returns the kilometres between places, pair by pair."""
     first, second = np.radians(latitude), np.radians(other_latitude)
     half = np.sin((second - first) / 2) ** 2
     across = np.sin(np.radians(np.subtract(other_longitude, longitude)) / 2) ** 2
@@ -65,7 +65,7 @@ def distances(latitude: Any, longitude: Any, other_latitude: Any, other_longitud
 
 
 def box_of(shape: Shape) -> Box:
-    """Returns a box that has all of the shape in it, with a little to spare for rounding."""
+    """Returns a box that contains the whole shape, with a small margin for rounding."""
     function, constants = shape
     if function == "geo_in_polygon":
         corners = polygon_of(constants[0])[0]
@@ -83,7 +83,7 @@ def boxes_of_circles(circles: NDArray[np.float64]) -> NDArray[np.float64]:
     latitude, longitude, kilometres = circles.T
     angle = kilometres / EARTH * (1 + 1e-9) + 1e-9
     south, north = latitude - np.degrees(angle), latitude + np.degrees(angle)
-    pole = (south <= -90) | (north >= 90) | (angle >= np.pi / 2)  # it has a pole in it, so every longitude
+    pole = (south <= -90) | (north >= 90) | (angle >= np.pi / 2)  # it contains a pole, so every longitude
     with np.errstate(invalid="ignore", divide="ignore"):
         wide = np.degrees(np.arcsin(np.minimum(1.0, np.sin(angle) / np.cos(np.radians(latitude)))))
     around = pole | (wide >= 180)
@@ -121,7 +121,7 @@ def _ring(text: str) -> NDArray[np.float64]:
 def _in_ring(
     corners: NDArray[np.float64], latitude: NDArray[np.float64], longitude: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """By counting the edges to the east of each place. Edges along a circle of latitude have no place between their ends."""
+    """Tests points by counting the edges to the east of each. Edges along a circle of latitude are not counted."""
     following = np.roll(corners, -1, axis=0)
     slanted = corners[:, 0] != following[:, 0]
     (north, east), (other_north, other_east) = corners[slanted].T, following[slanted].T
@@ -137,4 +137,4 @@ def _in_ring(
 
 
 PAIRS_AT_ONCE = 1 << 16
-"""Places times edges that are compared together: few enough for the cache of a processor."""
+"""Places times edges that are compared together: few enough for a processor's cache."""

@@ -1,7 +1,7 @@
-"""The functions of the language: names, what they take and give, and their meaning, one value at a time.
+"""The table of the language's functions: names, argument and result kinds, and their meaning for single values.
 
-Truth.py evaluates terms by this table, and columns/computed/ asks it once per distinct value where it has no faster way. A function is
-unknown (None) where one of its arguments is absent or of a kind that it does not take, unless `tolerant` says that it looks at that itself.
+truth.py evaluates terms with this table, and columns/computed/ calls it once per distinct value where it has no faster way. A function is
+unknown (None) if an argument is absent or of a kind that it does not take, unless it is `tolerant` and handles such arguments itself.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ ANY = frozenset(Kind) - {L}
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """`takes`: the kinds of each argument; with `most` None the last ones repeat. `gives`: the kind of the result, None if it depends.
-    `compute`: of plain values a plain one; of Values a Value if `tolerant`."""
+    """`takes`: the kinds of each argument; if `most` is None, the last ones repeat. `gives`: the kind of the result, None if it depends
+    on the arguments. `compute`: takes and returns plain values, or Values if `tolerant`."""
 
     name: str
     takes: tuple[frozenset[Kind], ...]
@@ -52,7 +52,7 @@ SYNONYMS = {
 }  # fmt: skip
 """Other names of functions."""
 OPERATORS = {"+": 5, "-": 5, "*": 6, "/": 6, "%": 6, "||": 4, "=": 3, "!=": 3, "<": 3, "<=": 3}
-"""Functions that are written between their arguments, and how tightly they bind."""
+"""Functions that are written between their arguments, and their precedence."""
 
 
 def call(name: str, arguments: list[Value | None]) -> Value | None:
@@ -73,7 +73,7 @@ def call(name: str, arguments: list[Value | None]) -> Value | None:
 def _define(
     name: str, takes: str, gives: Kind | None, compute: Callable[..., Any], least: int = -1, *, tolerant: bool = False
 ) -> None:
-    """`takes`: a letter per argument, then … if the last one repeats."""
+    """`takes`: one letter per argument, then … if the last one repeats."""
     kinds = {"n": {N}, "s": {S}, "b": {B}, "t": {T}, "l": {L}, "a": ANY, "m": {S, L}, "p": {N, T}}
     letters = takes.removesuffix("…")
     found = tuple(frozenset(kinds[letter]) for letter in letters)
@@ -82,7 +82,7 @@ def _define(
 
 
 def _substr(text: str, start: Any, length: Any = None) -> str | None:
-    """Characters count from 1, from the end if `start` is negative."""
+    """Returns a part of a text. Characters count from 1, or from the end if `start` is negative."""
     if not isinstance(start, int) or not (length is None or (isinstance(length, int) and length >= 0)):
         return None
     first = start - 1 if start > 0 else (len(text) + start if start < 0 else -1)
@@ -103,7 +103,7 @@ def _greatest(*values: Value | None) -> Value | None:
 
 
 def _extreme(values: tuple[Value | None, ...], before: Callable[[Any, Any], bool]) -> Value | None:
-    """Absent ones are passed over, as in DuckDB; kinds that differ cannot be compared."""
+    """Returns the least or largest value. Absent values are skipped, as in DuckDB; values of different kinds cannot be compared."""
     present = [value for value in values if value is not None]
     if not present or len({value.kind for value in present}) > 1 or present[0].kind is L:
         return None
@@ -115,7 +115,7 @@ def _extreme(values: tuple[Value | None, ...], before: Callable[[Any, Any], bool
 
 
 def _of_elements(elements: Value | None, kind: Value | None, choose: Callable[..., Value | None]) -> Value | None:
-    """Of a list's elements, or of those of one kind; nulls are passed over."""
+    """Chooses one of a list's elements, or of those of one kind; nulls are skipped."""
     if elements is None or elements.kind is not L:
         return None
     scalars = [element for element in elements.plain if isinstance(element, Value)]
@@ -127,7 +127,7 @@ def _coalesce(*values: Value | None) -> Value | None:
 
 
 def _concat(*values: Value | None) -> Value | None:
-    """Absent ones are passed over, as in DuckDB; `||` is unknown with one of them."""
+    """Concatenates texts. Absent values are skipped, as in DuckDB; with `||` the result would be unknown."""
     present = [value for value in values if value is not None]
     if any(value.kind is not S for value in present):
         return None
@@ -141,7 +141,7 @@ def _joined(left: str, right: str) -> str | None:
 
 
 def _replaced(text: str, old: str, new: str) -> str | None:
-    """The length is known before the text is made."""
+    """Replaces texts. The length is computed first, so that a result beyond the limit is never created."""
     if not old:
         return text
     grows = text.count(old) * (len(new) - len(old))
@@ -149,7 +149,8 @@ def _replaced(text: str, old: str, new: str) -> str | None:
 
 
 def _moved(left: Value | None, right: Value | None, compute: Callable[..., Any]) -> Value | None:
-    """Numbers, or timestamps with numbers of microseconds: what has a timestamp on one side is one, the difference of two is a number."""
+    """Adds or subtracts numbers, or timestamps and microseconds: with a timestamp on one side the result is a timestamp, the difference
+    of two is a number."""
     if left is None or right is None or not {left.kind, right.kind} <= {N, T}:
         return None
     count = (left.kind is T) + (right.kind is T)
@@ -172,7 +173,7 @@ def _part(name: str) -> Callable[[int], Any]:
 
 
 def _case(*parts: Value | None) -> Value | None:
-    """Condition, value, condition, value, …, and the value if none holds."""
+    """Takes condition, value, condition, value, …, and the value if no condition holds."""
     for condition, value in zip(parts[:-1:2], parts[1::2], strict=True):
         if condition is not None and condition.kind is B and condition.plain:
             return value
@@ -196,14 +197,14 @@ def _is_in(elements: Value | None, wanted: Value | None) -> bool:
 
 
 def _list_contains(elements: Value | None, wanted: Value | None) -> Value | None:
-    """As with a constant (holding.py): nulls and elements of another kind are passed over."""
+    """As with a constant (holding.py): nulls and elements of another kind are skipped."""
     if elements is None or wanted is None or elements.kind is not L or wanted.kind is L:
         return None
     return Value(B, _is_in(elements, wanted))
 
 
 def scalars_of(elements: Iterable[Any]) -> set[tuple[Kind, Any]]:
-    """The scalars among a list's elements, by kind: 1 is not true."""
+    """Returns the scalars among a list's elements, by kind: 1 is not true."""
     return {(each.kind, each.plain) for each in elements if isinstance(each, Value) and each.kind is not L}
 
 
@@ -223,7 +224,7 @@ def _list_has(quantifier: Callable[[Iterable[bool]], bool]) -> Callable[..., Val
 def _quantified(
     compare: Callable[[Any, Any], bool], quantifier: Callable[[Iterable[bool]], bool]
 ) -> Callable[..., Value | None]:
-    """`value < any(list)`: elements of another kind are passed over."""
+    """Returns the function for `value < any(list)`: elements of another kind are skipped."""
 
     def compute(value: Value | None, elements: Value | None) -> Value | None:
         if value is None or elements is None or value.kind is L or elements.kind is not L:
