@@ -1,4 +1,4 @@
-"""Priorities: rules with levels, instantiated offline as signatures in Bloom filters, so that an event's level is a lookup."""
+"""Priorities: rules with levels, precomputed as signatures in Bloom filters, so that an event's level is found by look-ups."""
 
 from ray_pubsub.priority.discretizer import Bins, Categories, Function, Quantiles, Steps
 from ray_pubsub.priority.rules import PriorityRules

@@ -1,7 +1,7 @@
-"""Signatures seen before and their answers (paper §4.4.3), bounded and exact.
+"""Caches the answers for signatures (paper §4.4.3), bounded and exact.
 
-An entry is valid only in the epoch it was found in, and every change of the rules begins a new epoch, so no stale answer can be given. One
-batch uses the cache at a time; batches that arrive meanwhile do without it, and so do all batches while hits are too rare to pay.
+An entry is valid only in its epoch, and every change of the rules begins a new epoch, so no stale answer is given. One batch uses the
+cache at a time; other batches at the same moment work without it, and so do all batches while hits are too rare to pay.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NO_LINES = CacheLines(np.empty((0, 0), np.uint16), np.empty(0, np.int64), np.emp
 
 
 class SignatureCache:
-    """At most `entries` signatures (a power of two at least as large); 0 is no cache."""
+    """Holds at most `entries` signatures, rounded up to a power of two; 0 means no cache."""
 
     def __init__(self, entries: int) -> None:
         self.entries = 1 << (entries - 1).bit_length() if entries > 0 else 0
@@ -42,7 +42,7 @@ class SignatureCache:
         self._window_lookups = self._window_hits = self._resting = 0
 
     def borrow(self, columns: int, events: int) -> CacheLines | None:
-        """Returns the entries, for one batch, which must give them back; None if this batch is to do without the cache."""
+        """Returns the entries, for one batch, which must give them back; None if this batch must work without the cache."""
         if not self.entries or not self._using.acquire(blocking=False):
             return None
         if self._resting > 0:

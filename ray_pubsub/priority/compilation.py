@@ -1,4 +1,4 @@
-"""Rules to clauses: what the instantiation engine reads, and which rules have no clauses it could read."""
+"""Compiles rules to clauses for the instantiation engine, and finds the rules that it cannot handle."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_PIECES = 1024
 
 
 class RuleCompiler:
-    """Makes clause tables whose owners are rule numbers. One thread at a time."""
+    """Compiles clause tables whose owners are rule numbers. One thread at a time."""
 
     def __init__(self, limits: Limits) -> None:
         self.vocabulary = Vocabulary()
@@ -79,7 +79,7 @@ class RuleCompiler:
         return join_tables(parts, [np.ones(part.count, dtype=bool) for part in parts]), refused
 
     def _compile_together(self, written: list[Written], refused: dict[int, str]) -> tuple[ClauseTable, list[Written]]:
-        """Returns the clauses of texts that kernels compile, and what they leave."""
+        """Returns the clauses of texts that kernels compile, and the texts that they leave."""
         compiled = compile_texts([source.text for _, source in written], self._limits, runs=False)
         table, sets = compiled.table, compiled.table.opaque
         owners, opaque = table.owners[: table.count], table.tests["form"][: table.test_count] & Form.OPAQUE != 0

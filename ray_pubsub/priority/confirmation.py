@@ -33,7 +33,7 @@ class Snapshot(NamedTuple):
     numbers: int
     """Rules with this number or a larger one were added later."""
     died: NDArray[np.int64]
-    """Per number the version that removed it."""
+    """For each number the version that removed it."""
     level_of: NDArray[np.uint8]
     determination: Determination
     exact_rules: int

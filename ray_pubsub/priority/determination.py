@@ -28,7 +28,7 @@ class LanePlan(NamedTuple):
     """How the lanes of events with one layout are put into bins; computed once per layout."""
 
     track: NDArray[np.int32]
-    """Per lane, column * KINDS + kind; -1 if no rule tests the attribute, or the lane is not of plain numbers."""
+    """For each lane, column * KINDS + kind; -1 if no rule tests the attribute, or the lane does not contain plain numbers."""
     column: NDArray[np.int32]
     strings: list[tuple[int, int]]
     """Lane and column."""
@@ -63,7 +63,7 @@ class Discretization:
 
     @staticmethod
     def _number_counts(columns: list[OrderedBins | FunctionBins]) -> NDArray[np.int64]:
-        """Per track how many edges it has that are numbers."""
+        """Returns for each track the number of edges that are numbers."""
         found = np.zeros(KINDS * len(columns), dtype=np.int64)
         for number, bins in enumerate(columns):
             if isinstance(bins, OrderedBins):
@@ -72,7 +72,7 @@ class Discretization:
         return found
 
     def bins(self, batch: EventBatch) -> NDArray[np.uint16]:
-        """bins[row, column]; 0 is absent."""
+        """Returns bins[row, column]; 0 is absent."""
         plan = self._plan_for(batch)
         found = np.zeros((batch.size, len(self.columns)), dtype=np.uint16)
         cells = batch.cells()
@@ -119,8 +119,8 @@ class Discretization:
 def _grids(
     first: NDArray[np.int64], count: NDArray[np.int64], whole: NDArray[np.int64], rest: NDArray[np.float64]
 ) -> tuple[NDArray[Any], ...]:
-    """Per track the grid over its edges (kernels/priority/signatures.py): low, scale, start, size; and the grids. A track without a finite
-    range has a grid of one step."""
+    """Returns for each track the grid over its edges (kernels/priority/signatures.py): low, scale, start, size; and the grids. A track
+    without a finite range has a grid of one step."""
     low, scale = np.zeros(len(first)), np.zeros(len(first))
     start, size = np.zeros(len(first), dtype=np.int64), np.ones(len(first), dtype=np.int64)
     grids = [np.empty(0, np.int64)]
@@ -140,7 +140,7 @@ def _grids(
 
 
 class Determination:
-    """Everything that readers need of the instances at one version. Only the bits of the filters change later, and readers check for
+    """Everything that readers need from the instances at one version. Only the bits of the filters change later, and readers check for
     that."""
 
     def __init__(self, instances: RuleInstances, discretization: Discretization | None = None) -> None:
@@ -164,14 +164,14 @@ class Determination:
     def masks(
         self, bins: NDArray[np.uint16], highest_only: bool, epoch: int, cache: CacheLines
     ) -> tuple[NDArray[np.uint64], int]:
-        """Per event the set of levels that may match (bit l is level l + 1), and how many came from the cache."""
+        """Returns for each event the set of levels that may match (bit l is level l + 1), and how many came from the cache."""
         found = np.zeros(len(bins), dtype=np.uint64)
         filters = self.filters
         arrays = (filters.start, filters.size, filters.probes, filters.bits)
         return found, determine(bins, tuple(self._vectors), arrays, tuple(cache), highest_only, epoch, found)
 
     def sure_levels(self, bins: NDArray[np.uint16], masks: NDArray[np.uint64]) -> NDArray[np.uint8]:
-        """Per event the highest level with a rule that matches every event of its cell, so that no index need be asked."""
+        """Returns for each event the highest level with a rule that matches every event of its cell, so that no index need be searched."""
         levels = np.zeros(len(bins), dtype=np.uint8)
         rows = np.flatnonzero(masks)
         if self._sure is None or not len(rows):

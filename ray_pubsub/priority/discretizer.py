@@ -1,8 +1,8 @@
-"""How an attribute's values are put into bins, where that is not left to the operands of the rules.
+"""Discretizers: how a user can define the bins of an attribute, instead of deriving them from the operands of the rules.
 
-Without any of these, an attribute is cut at the operands of its rules, all of them while they fit the budget, else at their quantiles; a
-discrete attribute thus gets a bin per category and one for everything else. No choice of bins makes a rule go unnoticed: a rule covers
-every bin that holds a value it admits. Bins that do not end where the rules' intervals end only cause false positives.
+Without a discretizer, an attribute is cut at all operands of its rules while they fit the budget, else at their quantiles; a discrete
+attribute thus gets a bin per category and one for everything else. No choice of bins can miss a rule: a rule covers every bin that
+contains a value it admits. Bins that do not end where the rules' intervals end only cause false positives.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 MOST_BINS = 16_384
-"""Bins of one attribute."""
+"""The largest number of bins of one attribute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,10 @@ class Categories:
 class Function:
     """A function of yours: value → bin number from 0 to bins - 1, the same for equal values, at any time and in any process.
 
-    It gets a number, str or bool, and for a timestamp its microseconds since 1970. With `monotone=True` you promise that, within a kind, a
-    larger value never gets a smaller bin; then rules with intervals can be instantiated. Otherwise only rules that
-    name single values can (the function is asked about those), and the others are matched exactly. An error, or any other
-    result, puts the value in a bin for such values.
+    It gets a number, str or bool, and for a timestamp its microseconds since 1970. With `monotone=True` you promise that, within a kind,
+    a larger value never gets a smaller bin; then rules with intervals can be instantiated. Otherwise only rules that name single values
+    can be (the function is called with those), and the others are matched exactly. If the function raises an error or returns anything
+    else, the value goes to a separate bin.
     """
 
     function: Callable[[Any], int]
@@ -148,7 +148,7 @@ def _check_values(name: str, values: Any) -> tuple[Kind, list[Any]]:
 
 
 def described(discretizer: Discretizer) -> list[Any]:
-    """What a file keeps of a discretizer; of a function only that there was one."""
+    """Returns what a file stores of a discretizer; of a function only that there was one."""
     match discretizer:
         case Quantiles(bins):
             return ["quantiles", bins]

@@ -1,4 +1,4 @@
-"""Explaining an answer: from which rules and signatures it follows, and how often the filters give too high a level."""
+"""Explains answers: which rules and signatures they follow from, and how often the filters give too high a level."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def measure_events(keeper: RuleKeeper, batch: EventBatch) -> Measurement:
 
 
 def explain_event(keeper: RuleKeeper, levels: Levels, batch: EventBatch, level: int) -> PriorityExplanation:
-    """Why one event has this level."""
+    """Explains why one event has this level."""
     snapshot, indexes = keeper.snapshot, keeper.all_indexes()
     exact = int(exact_levels(keeper, batch)[0])
     numbers: NDArray[np.int64] = np.empty(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The names of the levels, lowest first, and their numbers. Number 0 is what an event has that no rule matches."""
+"""The names of the levels, lowest first, and their numbers. An event that no rule matches has number 0."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Levels:
         self._number = {name: number for number, name in enumerate(self.names)}
         if len(self._number) < len(self.names):
             repeated = next(name for name in self.names if self.names.count(name) > 1)
-            raise SettingError("levels", f"{repeated!r} is there twice; every level needs a name of its own")
+            raise SettingError("levels", f"{repeated!r} occurs twice; every level needs its own name")
         if not 2 <= len(self.names) <= MOST_LEVELS:
             raise SettingError("levels", f"must be 2 to {MOST_LEVELS} names, not {len(self.names)}")
         self._texts = np.array(self.names, dtype=object)

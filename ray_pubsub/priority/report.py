@@ -23,7 +23,7 @@ class PriorityBatch:
     event_ids: NDArray[Any]
     errors: list[EventError] = field(default_factory=list)
     version: int = 0
-    """Of the rules (`PriorityRules.version`) by which they were determined."""
+    """The version of the rules (`PriorityRules.version`) that determined them."""
 
     def __len__(self) -> int:
         return len(self.levels)
@@ -39,7 +39,7 @@ class PriorityBatch:
         return [self.names[level] for level in self.levels.tolist()]
 
     def counts(self) -> dict[str, int]:
-        """Events of each level."""
+        """Returns the number of events of each level."""
         found = np.bincount(self.levels, minlength=len(self.names)).tolist()
         return dict(zip(self.names, found, strict=True))
 
@@ -59,7 +59,7 @@ class SignatureAnswer:
     levels: tuple[str, ...]
     """The levels whose filter has the signature."""
     covered: tuple[str, ...]
-    """The levels of which a rule covers the cell. A level that is not among them is a false positive of its filter."""
+    """The levels with a rule that covers the cell. Any other level in `levels` is a false positive of its filter."""
 
     def __str__(self) -> str:
         bins = ", ".join(f"{attribute} {text}" for attribute, text in self.bins) or "no attributes"
@@ -78,9 +78,9 @@ class PriorityExplanation:
     rules: tuple[str | int, ...]
     """The rules of level `exact` that match."""
     expressions: tuple[str, ...]
-    """Of these rules."""
+    """The expressions of these rules."""
     signatures: tuple[SignatureAnswer, ...]
-    """By which signatures the filters said yes."""
+    """The signatures that a filter contains."""
     reason: str
 
     def __str__(self) -> str:
@@ -101,13 +101,13 @@ class Measurement:
 
     events: int
     matched: int
-    """Events above the default level, exactly."""
+    """The number of events above the default level, by exact matching."""
     reported: int
-    """Events above the default level, according to the filters."""
+    """The number of events above the default level, according to the filters."""
     by_filter: int
     by_discretization: int
     missed: int
-    """Events whose level the filters put too low: always 0."""
+    """The number of events whose level the filters put too low: always 0."""
 
     @property
     def unmatched(self) -> int:

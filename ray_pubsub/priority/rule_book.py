@@ -27,7 +27,7 @@ class RuleBook:
 
     @property
     def count(self) -> int:
-        """Numbers given so far."""
+        """The number of numbers assigned so far."""
         return len(self.ids)
 
     def add(self, ids: Sequence[str | int], levels: Any, sources: Sequence[Source]) -> tuple[list[int], list[int]]:
@@ -52,7 +52,7 @@ class RuleBook:
         return added, replaced
 
     def remove(self, ids: Sequence[str | int]) -> list[int]:
-        """Removes ids; returns the numbers of those that were there."""
+        """Removes ids, and returns the numbers of those that existed."""
         found = [self.number_of.pop(identity, None) for identity in dict.fromkeys(ids)]
         return [number for number in found if number is not None]
 
@@ -62,5 +62,5 @@ class RuleBook:
         return source
 
     def instantiable(self, numbers: Sequence[int]) -> list[int]:
-        """Returns those above the default level: the others change no event's priority."""
+        """Returns the rules above the default level: the others change no event's priority."""
         return [number for number, level in zip(numbers, self.level_of[list(numbers)].tolist(), strict=True) if level]

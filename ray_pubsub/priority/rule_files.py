@@ -1,4 +1,4 @@
-"""Saved rules: the settings, and every rule's id, level and expression or intervals, in the order of adding. Instances are not saved,
+"""Saves rules: the settings, and every rule's id, level and expression or intervals, in the order of adding. Instances are not saved,
 because they can be computed from the rules."""
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _restored(name: str, content: bytes, discretizers: Mapping[str, Discretizer]
         return _of_content(header, tables, discretizers)
     except RayPubSubError:
         raise
-    # The checksums fit, so somebody has made this file by other means.
+    # The checksums match, so the file was not damaged but written by other software.
     except (
         LookupError,
         TypeError,

@@ -95,7 +95,7 @@ class RuleKeeper:
         self._rebuild([], [])
 
     def all_indexes(self) -> RuleIndexes:
-        """Indexes that hold every rule above the default level; built for this call if none are kept for confirming."""
+        """Returns indexes with every rule above the default level; they are built for this call if none are kept for confirming."""
         if self.confirm:
             return self.indexes
         if self._oracle is None or self._oracle[0] != self.snapshot.version:
@@ -121,7 +121,7 @@ class RuleKeeper:
         return self._added >= enough or self._removed > max(UNSEEN, self._built // 2)  # which also frees memory
 
     def _extend(self, fresh: list[int]) -> Determination:
-        """Instantiates rules in the present bins; those that cannot be are added to the index of exactly matched rules."""
+        """Instantiates rules in the current bins; those that cannot be instantiated are added to the index of exactly matched rules."""
         if not fresh:
             return self.snapshot.determination
         table, refused = self._compiler.compile(fresh, [self.book.source(number) for number in fresh])

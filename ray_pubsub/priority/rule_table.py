@@ -1,7 +1,7 @@
-"""Rules in bulk, as a table of intervals with a level: what `MatchIndex.add_predicates` takes, and a column `level`.
+"""Reads rules in bulk from a table of intervals with a level: the columns of `MatchIndex.add_predicates`, and a column `level`.
 
 Rules of numbers or times with one interval per attribute stay in columns; the few others (strings, booleans, alternatives, empty
-intervals) are written out as expressions.
+intervals) are converted to expressions.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read_rules(table: Any, levels: Levels) -> ReadRules:
 
 
 def _levels_of_rows(table: Any, levels: Levels) -> tuple[NDArray[np.int64], dict[int, RayPubSubError]]:
-    """Returns each row's level, and below 0 the names that are none: a negative number for each, and its error."""
+    """Returns each row's level, or for an unknown name a negative number, with the error of each such number."""
     if "level" not in table.column_names:
         needed = "id, level, attribute, low, high and, if wanted, low_closed, high_closed"
         raise TableError("level", f"missing; rules have the columns {needed}")

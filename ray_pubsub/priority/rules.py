@@ -81,13 +81,12 @@ class PriorityRules:
         cache: int = 1 << 16,
         limits: Limits | None = None,
     ) -> None:
-        """`levels`: lowest first; the first is what an event has that no rule matches.
-        `false_positive_rate`: of all filters together, for an event that matches no rule.
-        `signatures`: the largest number for the rules of one set of attributes; more signatures give finer bins and larger filters.
-        `vectors`: how many different sets of attributes have filters. An event is looked up in each of them, so that with hundreds of
-        sets an index, which the rules of all others are in, mostly answers sooner; `stats().exact_rules` says how many rules that are.
-        `discretizers`: attribute → how its values are put into bins, where that is not left to the rules' operands.
-        `cache`: how many signatures' answers are remembered."""
+        """`levels`: lowest first; an event that no rule matches has the first. `false_positive_rate`: of all filters together, for an
+        event that matches no rule. `signatures`: the largest number for the rules of one set of attributes; more signatures give finer
+        bins and larger filters. `vectors`: how many different sets of attributes have filters. The rules of all other sets are in an
+        index. An event is looked up in every vector, so with hundreds of sets the index is mostly faster; `stats().exact_rules` is the
+        number of rules in it. `discretizers`: maps attributes to how their values are put into bins, where the rules' operands should not
+        decide. `cache`: how many signatures' answers are cached."""
         self._levels = Levels(levels)
         self.confirm = check_flag("confirm", confirm)
         self.false_positive_rate = _checked_rate(false_positive_rate)
@@ -120,7 +119,7 @@ class PriorityRules:
 
     @property
     def version(self) -> int:
-        """Rises with every change of the rules."""
+        """Increases with every change of the rules."""
         return self._keeper.snapshot.version
 
     @property
@@ -191,7 +190,7 @@ class PriorityRules:
         return AddReport(len(set(good)), rejections)
 
     def _errors_of(self, texts: Sequence[str]) -> dict[int, RayPubSubError]:
-        """What is wrong with texts, by their places. Those that kernels read are expressions, and are not parsed here."""
+        """Returns what is wrong with texts, by position. Texts that kernels read are valid, and are not parsed here."""
         errors: dict[int, RayPubSubError] = {}
         for place in compile_texts(texts, self.limits).left.tolist():
             try:
@@ -234,8 +233,8 @@ class PriorityRules:
         return len(removed)
 
     def rebuild(self) -> None:
-        """Chooses new bins for the present rules. This also happens automatically as rules are added; until then, rules added one by one
-        use the present bins, which may cause false positives."""
+        """Chooses new bins for the current rules. This also happens automatically as rules are added; until then, rules added one by one
+        use the existing bins, which may cause false positives."""
         with self._writing:
             self._keeper.rebuild()
 
@@ -277,7 +276,7 @@ class PriorityRules:
             return found
 
     def _attempt(self, batch: EventBatch) -> tuple[NDArray[np.uint8], Snapshot] | None:
-        """Returns the levels at the present version; None if the rules were changed meanwhile so that the answer may be wrong."""
+        """Returns the levels at the current version; None if the rules were changed meanwhile, so that the answer may be wrong."""
         keeper = self._keeper
         snapshot = keeper.snapshot
         masks, levels = self._looked_up(batch, snapshot)
@@ -298,7 +297,7 @@ class PriorityRules:
         return levels, snapshot
 
     def _looked_up(self, batch: EventBatch, snapshot: Snapshot) -> tuple[NDArray[np.uint64] | None, NDArray[np.uint8]]:
-        """Returns the levels whose filters have the events, and the levels that are certain without asking an index."""
+        """Returns the levels whose filters contain the events, and the levels that are certain without searching an index."""
         determination = snapshot.determination
         if not determination.has_instances or not batch.size:
             return None, np.zeros(batch.size, dtype=np.uint8)
@@ -321,8 +320,8 @@ class PriorityRules:
         snapshot: Snapshot,
         indexes: RuleIndexes,
     ) -> None:
-        """From the highest level down: an event that a level's filter has, but that none of its rules matches, is tried at the next lower
-        level, down to the level that is certain."""
+        """Confirms from the highest level down: an event that is in a level's filter, but matches none of its rules, is tried at the next
+        lower level, down to the level that is certain."""
         asked = refuted = 0
         sure = int(np.count_nonzero(levels))
         union = int(np.bitwise_or.reduce(masks))
@@ -378,7 +377,8 @@ class PriorityRules:
             return measure_events(self._keeper, read_events(events))
 
     def stats(self) -> PriorityStats:
-        """What there is and what it did: rules, vectors and their bins, filters, cache, confirmation, bytes. Print it to read it."""
+        """Returns what the rules consist of and what they did: rules, vectors and their bins, filters, cache, confirmation, bytes. Print
+        it to read it."""
         with self._writing, self._counting:
             counted = {"events": self._events, "sure": self._sure, "asked": self._asked, "refuted": self._refuted}
             return statistics_of(self._keeper, self._levels, self._cache, counted)

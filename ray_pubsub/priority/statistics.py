@@ -1,4 +1,4 @@
-"""Priority rules in numbers: what they are made of, and what they did."""
+"""Statistics of priority rules: what they consist of, and what they did."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class VectorStats:
 
     attributes: tuple[str, ...]
     bins: tuple[int, ...]
-    """Of each attribute."""
+    """The number of bins of each attribute."""
     signatures: int
     discretizer: str
     boxes: int
@@ -60,7 +60,7 @@ class SignatureCacheStats:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationStats:
-    """How often a level was certain, and how often a match index was asked and refuted what the filters said."""
+    """How often a level was certain, and how often a match index was searched and refuted the filters."""
 
     enabled: bool
     sure: int
@@ -81,14 +81,14 @@ class PriorityStats:
     exact_rules: int
     """Rules that no filter can hold, which are matched one by one."""
     exact_reasons: dict[str, int]
-    """How many of them for which reason."""
+    """The number of them for each reason."""
     vectors: tuple[VectorStats, ...]
     filters: dict[str, FilterStats]
     """By level."""
     target_rate: float
-    """The false positives asked for, of all filters together."""
+    """The requested rate of false positives of all filters together."""
     expected_rate: float
-    """The false positives expected of the filters as they are."""
+    """The expected rate of false positives of the filters in their current state."""
     lookups_per_event: int
     rebuilds: int
     filters_grown: int
@@ -100,7 +100,7 @@ class PriorityStats:
     bytes: dict[str, int]
 
     def to_dict(self) -> dict[str, Any]:
-        """As dictionaries, lists, strings and numbers."""
+        """Returns dictionaries, lists, strings and numbers."""
         found = asdict(self)
         found["cache"]["hit_rate"] = self.cache.hit_rate
         found["confirmation"]["refuted_rate"] = self.confirmation.refuted_rate
@@ -128,7 +128,7 @@ class PriorityStats:
 
 
 def statistics_of(keeper: RuleKeeper, levels: Levels, cache: SignatureCache, done: dict[str, int]) -> PriorityStats:
-    """`done`: events, and how often levels were sure, asked and refuted."""
+    """`done`: the number of events, and how often levels were certain, searched and refuted."""
     book, instances = keeper.book, keeper.instances
     numbers = list(book.number_of.values())
     per_level = np.bincount(book.level_of[numbers], minlength=len(levels)).tolist()

@@ -68,8 +68,8 @@ class OrderedBins:
         return np.array(found, dtype=np.uint16)[which]
 
     def bounds(self, kind: Any, side: Any, whole: Any, rest: Any, *, upper: bool, inner: bool) -> NDArray[np.int64]:
-        """For many numeric bounds at once, the first bin that each admits; with `upper`, the last. With `inner`, bins that are admitted
-        only in part do not count."""
+        """Returns for many numeric bounds the first bin that each admits; with `upper`, the last. With `inner`, bins that are only partly
+        admitted do not count."""
         bins = np.empty(len(kind), dtype=np.int64)
         tracks = (self.base, self.first, self.count)
         bin_bounds((kind, side, whole, rest), upper, inner, tracks, self.edges, bins)
@@ -118,7 +118,8 @@ class OrderedBins:
         return (cut[1], cut[2]) if kind == Kind.STRING else (*split_number(cut[1]), cut[2])
 
     def thinned(self, kept: NDArray[np.bool_]) -> tuple[OrderedBins, NDArray[np.int64]]:
-        """Without the edges that `kept` drops (kept[b]: the edge between bins b - 1 and b), and for every new bin one of its old ones."""
+        """Returns the bins without the edges that `kept` drops (kept[b]: the edge between bins b - 1 and b), and for every new bin one of
+        its old ones."""
         numbers: dict[Kind, NumberEdges] = {}
         strings = self.strings
         for kind in Kind:
@@ -155,7 +156,7 @@ class OrderedBins:
         return text if low is not None or high is not None else f"any {kind}"
 
     def fingerprint(self) -> bytes:
-        """Bytes that identify the edges: equal edges give equal bytes."""
+        """Returns bytes that identify the edges: equal edges give equal bytes."""
         return b"".join([part.tobytes() for part in self.edges] + [self.count.tobytes(), repr(self.strings).encode()])
 
 
@@ -234,7 +235,7 @@ class FunctionBins:
 
 
 def joined_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Ascending, overlapping and touching ones joined."""
+    """Sorts ranges, and joins those that overlap or touch."""
     found: Ranges = []
     for low, high in sorted(each for each in ranges if each[0] <= each[1]):
         if found and low <= found[-1][1] + 1:

@@ -68,7 +68,7 @@ class CountingFilters:
     """The filters of all levels that can have rules, in one array. Sizes never change: growth makes new filters and fills them."""
 
     def __init__(self, keys: NDArray[np.int64], rate: float, lookups: int) -> None:
-        """Room for `keys[l]` keys (and a quarter more) in the filter of level l + 1."""
+        """Makes room for `keys[l]` keys (and a quarter more) in the filter of level l + 1."""
         share = rate_per_lookup(rate, lookups)
         room = [max(FEWEST_KEYS, math.ceil(HEADROOM * count)) for count in keys.tolist()]
         sizes = [size_for(count, share) for count in room]
@@ -103,7 +103,7 @@ class CountingFilters:
         return self.start[level - 1], self.size[level - 1], int(self.probes[level - 1])
 
     def fill(self, level: int) -> float:
-        """Returns the part of the filter's bits that is set."""
+        """Returns the share of the filter's bits that is set."""
         start, size, _ = self._place(level)
         return float(fill_of(start, size, self.bits) / int(size))
 
@@ -121,7 +121,7 @@ class CountingFilters:
 
 
 def _lines(size: int) -> NDArray[np.uint8]:
-    """Zeroed bytes aligned to a cache line, so that each block of 512 bits is one line."""
+    """Returns zeroed bytes aligned to a cache line, so that each block of 512 bits is one line."""
     room = np.zeros(size + 64, dtype=np.uint8)
     begin = -room.ctypes.data % 64
     return room[begin : begin + size]

@@ -1,4 +1,4 @@
-"""Rules as boxes of cells: per clause and attribute, which groups of bins hold a value it admits (paper Algorithms 2 and 3)."""
+"""Rules as boxes of cells: for each clause and attribute, the groups of bins that contain a value it admits (paper Algorithms 2 and 3)."""
 
 from __future__ import annotations
 

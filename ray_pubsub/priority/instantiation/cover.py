@@ -1,5 +1,5 @@
-"""How many rules cover each cell, per vector and level: this tells which cells a change covers for the first time, and which it leaves
-uncovered."""
+"""Counts how many rules cover each cell, per vector and level. The counts show which cells a change covers for the first time, and which
+it uncovers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ray_pubsub.priority.instantiation.vectors import Vector
 __all__ = ["Cover"]
 
 CELL_BY_CELL = 4
-"""Boxes that together have more than this many times the vector's cells are united by a difference array."""
+"""If the boxes together have more than this many times the vector's cells, they are counted by a difference array."""
 Cells = list[tuple[int, int, NDArray[np.int64]]]
 """Vector, level, cells."""
 
 
 class Cover:
-    """Boxes, and per vector and level the number of them on each cell."""
+    """Boxes, and for each vector and level the number of boxes on each cell."""
 
     def __init__(self, vectors: list[Vector], dtype: Any) -> None:
-        """`vectors` may grow. A count that reached the largest number of `dtype` stays there."""
+        """`vectors` may grow. A count that has reached the maximum of `dtype` stays there."""
         self._vectors = vectors
         self._dtype = dtype
         self._full = int(np.iinfo(dtype).max)

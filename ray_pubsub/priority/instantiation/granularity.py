@@ -1,8 +1,8 @@
-"""Choosing the bins: per attribute the edges that rules could use, per signature vector as many of them as its budget allows.
+"""Chooses the bins: for each attribute the edges that rules could use, for each signature vector as many of them as its budget allows.
 
-The product of a vector's bins is the number of its signatures, which is bounded. Attributes with few distinct operands keep every bin they
-need; the others share what is left, cut at the quantiles of their operands. What no rule of the vector admits is one bin, number 0, "the
-rest": the paper's "other" for discrete attributes, and everything below, above and between for continuous ones.
+The number of a vector's signatures is the product of its bins, which is bounded. Attributes with few distinct operands keep every bin
+they need; the others share what is left, cut at the quantiles of their operands. Values that no rule of the vector admits are one bin,
+number 0, "the rest": the paper's "other" for discrete attributes, and everything below, above and between for continuous ones.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BOUNDS = (("low_side", "low_whole", "low_rest"), ("high_side", "high_whole", "hi
 def candidate_bins(
     tests: Any, opaque: Iterable[ValueSet], strings: Names, discretizer: Discretizer | None
 ) -> OrderedBins | FunctionBins:
-    """Bins of one attribute: cut at the operands of its tests (into at most MOST_BINS), or as its discretizer says."""
+    """Returns the bins of one attribute: cut at the operands of its tests (into at most MOST_BINS), or by its discretizer."""
     if isinstance(discretizer, Function):
         return FunctionBins(discretizer)
     if isinstance(discretizer, Bins | Categories):
@@ -102,7 +102,7 @@ def _spread(weights: NDArray[np.int64], most: int = MOST_BINS // 4) -> NDArray[n
 
 
 def _stepped(steps: Steps, whole: Any, rest: Any, side: Any) -> NumberEdges:
-    """Edges at origin + n · width from below the least operand to above the largest."""
+    """Returns edges at origin + n · width from below the least operand to above the largest."""
     values = np.where(np.abs(rest) >= 2.0**63, rest, whole + rest)
     values = values[np.isfinite(values)]
     if not len(values):
@@ -115,7 +115,7 @@ def _stepped(steps: Steps, whole: Any, rest: Any, side: Any) -> NumberEdges:
 
 
 def exact_groups(size: int, lows: NDArray[np.int64], highs: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Bin → group such that every range is a union of groups: 1, 2, … in order, and 0 for what no range has."""
+    """Returns the group of each bin such that every range is a union of groups: 1, 2, … in order, and 0 for bins in no range."""
     depth = np.bincount(lows, minlength=size + 1) - np.bincount(highs + 1, minlength=size + 1)
     admitted = np.cumsum(depth)[:size] > 0
     bounded = np.zeros(size + 1, dtype=bool)
@@ -126,8 +126,8 @@ def exact_groups(size: int, lows: NDArray[np.int64], highs: NDArray[np.int64]) -
 
 
 def quantile_groups(size: int, lows: NDArray[np.int64], highs: NDArray[np.int64], most: int) -> NDArray[np.int32]:
-    """Bin → group with at most `most` groups, which have about equally many bounds each. No bin between the least and the largest bin of
-    all ranges belongs to the rest: bounds of later rules are likely to lie there."""
+    """Returns the group of each bin, with at most `most` groups that have about equally many bounds each. No bin between the least and
+    the largest bin of all ranges belongs to the rest, because bounds of later rules are likely to lie there."""
     weights = np.bincount(lows, minlength=size + 1) + np.bincount(highs + 1, minlength=size + 1)
     first, last = int(lows.min()), int(highs.max())
     reached = np.cumsum(weights[first : last + 1])

@@ -26,8 +26,8 @@ MOST_ATTRIBUTES = 12
 
 
 class RuleInstances:
-    """The instances of all rules but those that are matched exactly. One thread at a time changes them; readers see `filters.bits` and the
-    counts of `sure` change, in the order that rule_maintenance.py describes."""
+    """The instances of all rules except those that are matched exactly. One thread at a time changes them; readers see `filters.bits` and
+    the counts of `sure` change, in the order that rule_maintenance.py describes."""
 
     def __init__(
         self,
@@ -40,17 +40,18 @@ class RuleInstances:
         rate: float,
         sure: bool,
     ) -> None:
-        """`vectors`: how many there may be. An event is looked up in each; rules with other sets of attributes are matched exactly."""
+        """`vectors`: the largest number of vectors. An event is looked up in each; rules with other sets of attributes are matched
+        exactly."""
         self.layout = Layout(vocabulary, discretizers, signatures)
         self._most_vectors = vectors
         self.rate = rate
         self.filters = CountingFilters(np.zeros(levels - 1, dtype=np.int64), rate, 1)
         self.cover = Cover(self.layout.vectors, np.uint16)
-        # A count that overflowed would claim a match that is none, so these have 32 bits.
+        # An overflowing count would claim a match that does not exist, so these have 32 bits.
         self.sure = Cover(self.layout.vectors, np.uint32) if sure else None
         self._settling: list[tuple[int, Boxes]] = []
         self.grown = 0
-        """How often the filters were made larger."""
+        """How often the filters were enlarged."""
 
     def add(self, table: ClauseTable, level_of: NDArray[np.uint8]) -> dict[int, str]:
         """Instantiates the clauses of rules (owners) of these levels. Returns the rules that must be matched exactly, with the reason. Sure

@@ -1,5 +1,5 @@
-"""Which bins each attribute has, and which signature vectors there are. Both grow with new attributes and new sets of attributes. Bins that
-have been chosen stay, because cells are counted in them, until all rules are instantiated again."""
+"""The bins of each attribute, and the signature vectors. Both grow with new attributes and new sets of attributes. Chosen bins stay,
+because cells are counted in them, until all rules are instantiated again."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Layout:
         self.vector_of: dict[tuple[int, ...], int] = {}
 
     def extend(self, table: ClauseTable, groups: list[ClauseGroup]) -> None:
-        """Makes vectors for sets of attributes that have none, choosing bins from these clauses."""
+        """Creates vectors for sets of attributes that have none, and chooses their bins from these clauses."""
         groups = [_sampled(group) for group in groups if group.attributes not in self.vector_of]
         fresh = len(self.columns)
         for attribute in dict.fromkeys(attribute for group in groups for attribute in group.attributes):
@@ -161,7 +161,7 @@ class Layout:
         return low, high
 
     def allowed(self, table: ClauseTable, tests: Any, place: int) -> ValueSet:
-        """What a test admits, as a set."""
+        """Returns the set of values that a test admits."""
         if tests["form"][place] == Form.OPAQUE:
             return table.opaque.value_set(int(tests["low_whole"][place]), self.vocabulary)
         kind = Kind(int(tests["kind"][place]))

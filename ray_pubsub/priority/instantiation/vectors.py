@@ -36,7 +36,7 @@ class Vector:
         self.salt = 0
 
     def identify(self, fingerprints: list[bytes]) -> None:
-        """Gives the vector its identity, the same in every process: its attributes, their edges, their groups."""
+        """Sets the vector's identity, which is the same in every process: its attributes, their edges, their groups."""
         digest = xxhash.xxh3_64()
         for fingerprint, group in zip(fingerprints, self.groups, strict=True):
             digest.update(fingerprint)
@@ -51,7 +51,7 @@ class Vector:
         self._lookups[place] = _Lookups(group)
 
     def pieces(self, place: int, low: Any, high: Any, pieces: NDArray[np.int32], *, inner: bool) -> None:
-        """Many ranges of bins as ranges of groups; with `inner`, of the groups that lie wholly within them."""
+        """Converts many ranges of bins to ranges of groups; with `inner`, to the groups that lie wholly within them."""
         lookups = self._lookups[place]
         if inner:
             pieces_within(low, high, lookups.begins_after, lookups.ends_before, pieces)
@@ -72,7 +72,7 @@ class Vector:
         return joined_ranges(found)
 
     def steps(self, place: int) -> NDArray[np.int64]:
-        """Bin → what it adds to the cell's number."""
+        """Returns what each bin adds to the cell's number."""
         group = self.groups[place].astype(np.int64)
         return np.where(group > 0, group * self.strides[place], 0 if self.open_rest[place] else NOWHERE)
 
@@ -86,7 +86,7 @@ class Vector:
 
 
 class _Lookups:
-    """Bin → the groups at, before and after it."""
+    """For each bin, the groups at, before and after it."""
 
     def __init__(self, group: NDArray[np.int32]) -> None:
         beyond = np.int32(int(group.max(initial=0)) + 1)
