@@ -1,4 +1,4 @@
-"""The one place where numba's options are set. Kernels are cached on disk: compile_once sees to it when one is first compiled."""
+"""The one place where numba's options are set. Kernels are cached on disk by compile_once, when they are first compiled."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Processes that start together compile a kernel once: the first does, the others wait and load it from the disk.
+"""Makes sure that processes that start together compile a kernel once: the first compiles it, the others wait and load it from disk.
 
-Without it every process would compile for itself. Worse, numba reads a kernel's index, adds to it and writes it back: of two processes
-that do so at once with different types of arguments, both may give their file the same number, and the index then has one's code
-for the other's types. So compiling and saving are one step, under a lock of the kernel's own, which the system takes from a process
-that dies.
+Without this, every process would compile for itself. Worse, numba reads a kernel's index, adds to it and writes it back: if two processes
+do so at once with different argument types, both may give their file the same number, and the index then has one's code for the other's
+types. So compiling and saving are one step, under a lock per kernel, which the operating system releases if the process dies.
 """
 
 from __future__ import annotations

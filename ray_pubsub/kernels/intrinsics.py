@@ -1,4 +1,4 @@
-"""Machine instructions that numba has no name for, written in LLVM's terms."""
+"""Machine instructions that numba does not expose, written in LLVM IR."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Where compiled kernels are kept: in the user's cache folder, by the content of their sources.
+"""Stores compiled kernels in the user's cache folder, by the content of their sources.
 
-numba keeps them beside each source file and asks whether that file has changed. That has two faults. A kernel contains the pieces of other
-files that it calls, and is stale when one of those changes. And every copy of the package, in another environment or clone, compiles for
-minutes what the machine has compiled before. So the folder of a kernel is named by a hash of its file and of all that this file imports
-from the other kernels. Where the user's cache cannot be used, numba's own places are; NUMBA_CACHE_DIR names another folder.
+numba stores them beside each source file and checks whether that file has changed. This has two problems. A kernel contains the functions
+of other files that it calls, so it is stale when one of those changes. And every copy of the package, in another environment or clone,
+would compile again, for minutes, what the machine has already compiled. So the folder of a kernel is named by a hash of its file and of
+everything that this file imports from the other kernels. If the user's cache cannot be used, numba's own folders are; NUMBA_CACHE_DIR
+names another folder.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The matching kernels' inner loops, one each and nothing else, for engines/selection/calibration.py to time.
+"""The inner loops of the matching kernels in isolation, for engines/selection/calibration.py to measure.
 
-Every probe returns a number that depends on its work, so that none of it can be left out.
+Every probe returns a number that depends on its work, so that the compiler cannot remove any of it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Whether kernels can be used without a wait: all have been compiled into numba's cache for this release, this Python and this processor.
+"""Finds out whether kernels can be used without waiting: whether all have been compiled for this release, this Python and this processor.
 
-Compiling them takes minutes. A process that finds none asks another process to do it (warming/background.py), and until that is done
+Compiling them takes minutes. A process that finds none starts another process to do it (warming/background.py), and until that is done
 answers what it can without kernels. Compiled kernels are in the user's cache (kernel_cache.py); a marker file there says that all are
 compiled.
 
-RAY_PUBSUB_KERNELS=now has every kernel compiled where it is first used, as if all were ready: for tests, and where no process may be
-started.
+RAY_PUBSUB_KERNELS=now compiles every kernel at its first use, as if all were ready: for tests, and where no process may be started.
 """
 
 from __future__ import annotations

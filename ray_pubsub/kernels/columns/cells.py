@@ -1,4 +1,4 @@
-"""Cells (row, column, code) put into the order of their rows."""
+"""Sorts cells (row, column, code) by row."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Code vectors: all that a segment knows of an event, its columns and codes. Events that have the same vector match the same clauses.
+"""Hash tables of code vectors. The code vector of an event is its columns and codes, all that a segment knows about it: events with equal
+vectors match the same clauses.
 
-A store keeps vectors and their matches. Vector v is words[word_starts[v]:word_starts[v + 1]], a word per cell; its matches are
-matches[match_starts[v]:match_starts[v + 1]]. The table is open addressing with linear probing: a slot holds the upper half of the hash and
-the vector's number + 1, or zero. Vectors are only added, so readers may look up while one writer adds: they pass over numbers from their
+A store holds vectors and their matches. Vector v is words[word_starts[v]:word_starts[v + 1]], a word per cell; its matches are
+matches[match_starts[v]:match_starts[v + 1]]. The table uses open addressing with linear probing: a slot holds the upper half of the hash
+and the vector's number + 1, or zero. Vectors are only added, so readers may look up while one writer adds: they ignore numbers from their
 own `count` on.
 """
 

@@ -1,4 +1,4 @@
-"""Values to codes: the rank of a value among a track's operands, doubled (REIN Fig. 4), so that gaps have codes too.
+"""Converts values to codes: the rank of a value among a track's operands, doubled (REIN Fig. 4), so that gaps have codes too.
 
 A track is the operands of one attribute and kind. With k operands it has the codes base … base + 2k: an even offset is a gap, the odd
 offset 2r + 1 is operand number r. A direct track stands for all integers from `least` on and needs no operands in memory.

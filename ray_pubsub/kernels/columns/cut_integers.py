@@ -1,4 +1,4 @@
-"""Taking the integers out of a text, byte by byte: what a regular expression would do with an object for each."""
+"""Splits a text into skeleton and integers, byte by byte; a regular expression would create an object for each integer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Codes back to bounds: the inverse of kernels/columns/coding.py, for tests that are one interval of numbers, booleans or timestamps."""
+"""Converts codes back to bounds, the inverse of kernels/columns/coding.py, for tests that are one interval of numbers, booleans or
+timestamps."""
 
 from __future__ import annotations
 

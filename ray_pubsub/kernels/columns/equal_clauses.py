@@ -1,4 +1,4 @@
-"""Finding clauses that are equal, test by test: subscriptions of different people often ask for the same."""
+"""Finds equal clauses, test by test: different subscribers often use the same conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search found, by string: pairs put into the order of their strings, and the patterns that each text stands for."""
+"""Groups the results of a text search by string, and converts found texts to the patterns that they belong to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which grams of texts are rare, by a sample of what will be searched (see gram_search.py)."""
+"""Finds the rare grams of texts, on a sample of the strings that will be searched (see gram_search.py)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Many texts searched for at once, by grams: a text is known by its few rarest bytes, and only where those occur is it compared.
+"""Searches for many texts at once by grams: each text is indexed by its rarest few bytes, and compared only where those occur.
 
-A pass searches for the texts of one range of lengths. Of each it has `stride` grams of `width` bytes, one byte apart, so that only every
-stride-th place of the data is looked at. A look is one load, one multiplication and one bit of a table; places whose bit is set are
-collected, then compared with the texts whose grams have this hash, in rounds: each place with its first text, the places that have more
-with their second, and so on. Neither collecting nor comparing has a branch that depends on the data: log lines are full of what texts
-are made of, and a branch that is guessed wrong takes as long as three comparisons. Measured over log lines for 10, 1,000, 10,000 and 20,000
-texts, MB/s: an automaton of Aho and Corasick (ahocorasick_rs) 470, 243, 89, 60; hyperscan 1,460, 867, 300, 172.
+A pass searches for the texts of one range of lengths. Each text has `stride` grams of `width` bytes, one byte apart, so that only every
+stride-th position of the data is examined, with one load, one multiplication and one bit of a table. Positions whose bit is set are
+collected, then compared with the texts whose grams have this hash, in rounds: each position with its first text, those that have more
+with their second, and so on. Neither collecting nor comparing branches on the data: log lines contain much of what the texts consist of,
+and a mispredicted branch takes as long as three comparisons. For comparison, measured over log lines for 10, 1,000, 10,000 and 20,000
+texts, in MB/s: an Aho-Corasick automaton (ahocorasick_rs) 470, 243, 89, 60; hyperscan 1,460, 867, 300, 172.
 """
 
 from __future__ import annotations

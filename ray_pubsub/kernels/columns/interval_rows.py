@@ -1,4 +1,4 @@
-"""Subscriptions that are intervals: which rows of a table are plain, and writing the tests of one."""
+"""Finds the plain rows in a table of intervals, and writes the tests of a subscription of intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets that records cannot express, in columns (columns/opaque/opaque_sets.py): chosen, compared, put behind each other."""
+"""Selects, compares and concatenates sets that records cannot express, in columns (columns/opaque/opaque_sets.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests that are sets: runs of records (columns/clause_table.py) to pieces in the code space, and back."""
+"""Converts tests that are sets from runs of records (columns/clause_table.py) to pieces in the code space, and back."""
 
 from __future__ import annotations
 

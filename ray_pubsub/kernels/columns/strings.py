@@ -1,7 +1,7 @@
-"""Strings as slices of bytes: hashes, distinct ones, and their place among sorted operands.
+"""Hashes strings, finds the distinct ones, and finds their position among sorted operands. Strings are slices of bytes.
 
-String i is data[start[i]:stop[i]]. A table of operands is open addressing with linear probing: a slot holds the upper half of the hash and
-the operand's number + 1, or zero. Bytes are loaded eight at a time and never beyond a string's end.
+String i is data[start[i]:stop[i]]. A table of operands uses open addressing with linear probing: a slot holds the upper half of the hash
+and the operand's number + 1, or zero. Bytes are loaded eight at a time and never beyond a string's end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Many texts searched for at once (Aho and Corasick): a trie of their bytes, with a failure link per node.
+"""Searches for many texts at once with an Aho-Corasick automaton: a trie of their bytes, with a failure link per node.
 
-Node 0 is the root. The children of a node are children[child_start[node]:child_start[node + 1]], ordered by their bytes; the root's are in
-a table of 256, as every byte that goes nowhere else ends up there. Edges are sparse: a full table took a kilobyte a node.
-The time depends on the number of bytes and of texts found alone: gram_search.py is many times faster unless texts are much alike.
+Node 0 is the root. The children of a node are children[child_start[node]:child_start[node + 1]], ordered by their bytes; the root's are
+in a table of 256, because every byte without another transition leads to the root. Edges are sparse: a full table took a kilobyte per
+node. The time depends only on the number of bytes and of texts found; gram_search.py is many times faster unless the texts are very
+similar.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Addresses of the internet, read from the bytes of strings. What is written in an unusual way is left to Python's ipaddress."""
+"""Reads IP addresses from the bytes of strings. Unusual spellings are left to Python's ipaddress."""
 
 from __future__ import annotations
 

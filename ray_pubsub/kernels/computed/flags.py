@@ -1,4 +1,4 @@
-"""Flags: numbers of computed attributes that are true of a row, and the clauses that ask for one of them."""
+"""Finds the clauses that test a flag of an event. A flag is the number of a computed attribute that is true of a row."""
 
 from __future__ import annotations
 

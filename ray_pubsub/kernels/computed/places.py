@@ -1,5 +1,5 @@
-"""Places within circles: the straight line between two points of the unit sphere is compared with that of the circle's radius, which takes
-no trigonometry per pair. Pairs for which rounding might decide are left to the haversine of the specification."""
+"""Tests whether places lie within circles: compares the chord between two points of the unit sphere with the chord of the circle's
+radius, which needs no trigonometry per pair. Pairs that rounding might decide are left to the specification's haversine."""
 
 from __future__ import annotations
 

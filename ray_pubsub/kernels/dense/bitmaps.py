@@ -1,4 +1,4 @@
-"""Bitmaps over the clauses of a block: per column and bucket of codes, which clauses a value of the bucket may satisfy.
+"""Builds bitmaps over the clauses of a block: for each column and bucket of codes, the clauses that a value of the bucket may satisfy.
 
 Every bound toggles one bit (DEXIN's boundaries, GEM's cached bit sets): two toggles per clause and column, then a running XOR over the
 buckets gives every bucket's bit set. A second, smaller set of bitmaps has one bit per word of 64 clauses, for whole groups.

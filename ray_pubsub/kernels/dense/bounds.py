@@ -1,4 +1,4 @@
-"""Tests in CSR form to bounds in columns, and from a dense segment's rows back to tests."""
+"""Converts tests in CSR form to bounds in columns, and a dense segment's rows back to tests."""
 
 from __future__ import annotations
 

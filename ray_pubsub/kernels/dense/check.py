@@ -1,8 +1,9 @@
-"""Candidates of one event, clause by clause: what the bitmaps left (kernels/dense/match.py).
+"""Checks the candidates of one event, clause by clause: those that the bitmaps left (kernels/dense/match.py).
 
-A clause's row has a byte per lane (kernels/dense/bitmaps.py, build_rows), right where the event's byte is at least as large; where both are
-equal, the exact bound of that lane decides. Candidates come in tiles, so that scratch stays in the cache. Rows and bounds are asked for a
-fixed number of candidates ahead: asked for a tile at once, most requests are dropped. Nothing branches on an outcome.
+A clause's row has a byte per lane (kernels/dense/bitmaps.py, build_rows). A lane holds if the event's byte is larger; if both bytes are
+equal, the exact bound of that lane decides. Candidates are checked in tiles, so that scratch stays in the cache. Rows and bounds are
+prefetched a fixed number of candidates ahead: if a whole tile is prefetched at once, the processor drops most requests. Nothing branches
+on an outcome.
 """
 
 from __future__ import annotations

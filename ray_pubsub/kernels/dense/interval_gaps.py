@@ -1,4 +1,4 @@
-"""Clauses with a test of several intervals: the dense engines match its hull, this settles the holes."""
+"""Checks clauses with tests of several intervals: the dense engines match the hull, this module excludes the gaps."""
 
 from __future__ import annotations
 

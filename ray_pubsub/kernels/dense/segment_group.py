@@ -1,5 +1,5 @@
-"""One event against several dense segments in one call: what a call costs, and letting go of the GIL, is paid once, not for every small
-block."""
+"""Matches one event against several dense segments in one call, so that the cost of a call and of releasing the GIL is paid once, not for
+every small block."""
 
 from __future__ import annotations
 

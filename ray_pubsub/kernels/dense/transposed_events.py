@@ -1,4 +1,4 @@
-"""A batch of events as the transposed kernel (kernels/dense/transposed_match.py) wants it; coded once for all groups of a segment."""
+"""Prepares a batch of events for the transposed kernel (kernels/dense/transposed_match.py); coded once for all groups of a segment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of event and clause put in the order of their events."""
+"""Sorts pairs of event and clause by event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of masks, one bit per event, and the masks of clauses made from them (kernels/dense/transposed_match.py)."""
+"""Builds tables of masks, one bit per event, and the masks of clauses from them (kernels/dense/transposed_match.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which slots occur among a batch's matches."""
+"""Finds which slots occur among a batch's matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Putting together the matches of several blocks."""
+"""Merges the matches of several blocks: drops removed subscriptions, and repeats of subscriptions with several clauses."""
 
 from __future__ import annotations
 

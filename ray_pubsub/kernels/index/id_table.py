@@ -1,7 +1,7 @@
-"""A hash table from int64 to slot in one array of pairs: linear probing, no tombstones: no Python object per id.
+"""A hash table from int64 ids to slots, without a Python object per id: one array of pairs, linear probing, no tombstones.
 
-The table is one int64 array [capacity, 2]: key, slot; slot -1 is an empty place. It is never full. But for one, these kernels hold the
-GIL, so that a look-up in one thread never meets an insertion of another half-way.
+The table is one int64 array [capacity, 2]: key, slot; slot -1 is an empty place. It is never full. All but one of these kernels hold the
+GIL, so that a look-up in one thread never sees a half-finished insertion of another.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""One event against dense segments and tails, and what of the matches is visible, in one call: every return from a kernel may have to wait
-until a writer releases the GIL.
+"""Matches one event against dense segments and tails and filters the visible matches, in one call, because every return from a kernel may
+have to wait until a writer releases the GIL.
 
-An array costs 0.06 µs to pass from Python, a record 0.3 µs, a NamedTuple 0.6 µs and more. So what outlives the call is passed as addresses,
-in an array that SCRATCH or SLOTS names; what belongs to the event, as plain tuples. The caller keeps all memory alive.
+Passing an array from Python costs 0.06 µs, a record 0.3 µs, a NamedTuple 0.6 µs and more. So what outlives the call is passed as
+addresses, in an array described by SCRATCH or SLOTS; what belongs to the event is passed as plain tuples. The caller keeps all memory
+alive.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The newest clauses, not yet in a block: their test records are compared with an event's values, clause by clause, as far as tests hold.
+"""Matches the newest clauses, which are not yet in a block: compares their test records with an event's values, clause by clause, up to
+the first test that fails.
 
-Whether a test holds is one branch, however it is bounded, and no array is handed on to a function within a loop, which would count its
-references, atomically. Between two events blocks are read that are larger than the cache, so records are asked for ahead of their turn.
+A test takes one branch, however it is bounded. No array is passed to a function within a loop, because that would count references
+atomically. Between two events, blocks larger than the cache are read, so records are prefetched.
 """
 
 from __future__ import annotations

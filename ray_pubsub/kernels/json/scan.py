@@ -1,8 +1,9 @@
-"""Documents to cells: the values of the attributes that matter, everything else is skipped.
+"""Scans JSON documents for the values of the attributes that subscriptions test, and skips everything else.
 
-Attributes may be nested. A node is an object that leads to attributes (ray_pubsub/model/attribute_tree.py), 0 is the document itself; an
-entry is a key of a node. The cells of a document are those of a Python dictionary that json.loads would make of it; a document for which
-that is not certain (a key that comes twice or has an escape, a list of lists or of objects, any error) is marked as hard and has no cells.
+Attributes may be nested. A node is an object that leads to attributes (ray_pubsub/model/attribute_tree.py), node 0 is the document
+itself; an entry is a key of a node. The cells of a document are those of the dictionary that json.loads would return. A document for
+which that is not certain (a repeated key, a key with an escape, a list of lists or of objects, any error) is marked as hard and has no
+cells.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The grammar of JSON over bytes, as Python's json module reads it: NaN, Infinity and -Infinity are numbers, control characters in strings
-are refused.
+"""Parses JSON syntax over bytes, as Python's json module does: NaN, Infinity and -Infinity are numbers, control characters in strings are
+refused.
 
-A function gets the address of the text and a place in it, and gives the place behind what it has read, or FAILED. Failing is not an
-answer: the caller gives such a text to the json module, which either finds the error or reads it after all. So these functions may refuse
-a text that is valid, but never accept one that is not. UTF-8 is checked elsewhere.
+A function takes the address of the text and a position in it, and returns the position after what it has read, or FAILED. Failing does
+not mean that the text is invalid: the caller passes it to the json module, which either finds the error or reads it. So these functions
+may refuse a valid text, but never accept an invalid one. UTF-8 is checked elsewhere.
 """
 
 from __future__ import annotations

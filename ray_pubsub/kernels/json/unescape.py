@@ -1,4 +1,4 @@
-"""Strings of JSON texts without their escapes."""
+"""Removes the escapes from strings of JSON texts."""
 
 from __future__ import annotations
 

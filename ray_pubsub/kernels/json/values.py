@@ -1,4 +1,4 @@
-"""Values of JSON texts: numbers, strings, booleans, absence, and lists of those."""
+"""Reads the values of JSON texts: numbers, strings, booleans, absence, and lists of those."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""A batch of events against the rows of clauses (kernels/pivot/clause_rows.py), one bit per event: for batches whose events meet many
-entries of the pivot lists.
+"""Matches a batch of events against the rows of clauses (kernels/pivot/clause_rows.py), one bit per event: for batches whose events visit
+many entries of the pivot lists.
 
-Per chunk of 1,024 events and per column there are lines of 1,024 bits: for each code that occurs, the events that have it, and the events
-with a lower code. A set is the XOR of the lines of its codes, an interval the XOR of the lines of its two ends, and a clause the
-AND of its tests. Nothing is left to compare: a bit that remains is a match. Every clause is read once per chunk, in order, whatever the
-events, where pivot lists read scattered rows for each event. The structs come as plain tuples (kernels/pivot/pivot_lists.py).
+For each chunk of 1,024 events and each column there are lines of 1,024 bits: for each code that occurs, the events that have it, and the
+events with a lower code. A set is the XOR of the lines of its codes, an interval the XOR of the lines of its two ends, and a clause the
+AND of its tests. Nothing is left to compare: a bit that remains is a match. Every clause is read once per chunk, in order, while pivot
+lists read scattered rows for each event. The structs are passed as plain tuples (kernels/pivot/pivot_lists.py).
 """
 
 from __future__ import annotations

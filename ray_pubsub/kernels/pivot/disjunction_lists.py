@@ -1,8 +1,9 @@
-"""Conjunctions of disjunctions (OpIndex section 6.1): several pivots per subscription, looked up by value; what is found is compared.
+"""Matches conjunctions of disjunctions (OpIndex section 6.1): a subscription has several pivots, which are looked up by value; the
+candidates are then compared.
 
-Of every subscription one disjunction is the pivot, and each of its tests an entry in lists like those of kernels/pivot/pivot_lists.py: an
-event's code finds the entries whose test may hold as two runs. A subscription that was found is compared disjunction by disjunction, the
-ones least likely to hold first, up to the first that fails.
+One disjunction of every subscription is the pivot, and each of its tests is an entry in lists like those of kernels/pivot/pivot_lists.py:
+an event's code finds the entries whose test may hold as two runs. A candidate is compared disjunction by disjunction, those least likely
+to hold first, up to the first that fails.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The inner loops of kernels/pivot/batch_masks.py in LLVM's terms: a mask of 1,024 events stays in registers while the rows of a set are
-gathered. Written as loops over arrays, every step would go through memory."""
+"""The inner loops of kernels/pivot/batch_masks.py in LLVM IR: a mask of 1,024 events stays in registers while the rows of a set are
+gathered. As loops over arrays, every step would go through memory."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Which test of a clause is its pivot, and where the clause's entries go (kernels/pivot/pivot_lists.py).
+"""Chooses the pivot test of a clause, and where the clause's entries go (kernels/pivot/pivot_lists.py).
 
-The pivot is the test that leads the fewest events to the clause: how often events carry the column, times the share of its values for which
-a list leads to the test. Events are supposed to draw values partly as the clauses name them, so that a frequent constant is a frequent
-value, and partly evenly from the constants (EVENLY); the more constants occur only once, the more values are supposed to be others (Good
-and Turing's estimate, halved). Without constants all codes of a column are alike.
+The pivot is the test that leads the fewest events to the clause: the share of events that have the column, times the share of its values
+for which a list leads to the test. Values of events are assumed to be distributed partly as the constants of clauses are, so that a
+frequent constant is a frequent value, and partly evenly over the constants (EVENLY). The more constants occur only once, the more values
+are assumed to be none of the constants (the Good-Turing estimate, halved). Without constants, all codes of a column are equally likely.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Whether the tests of a clause's row hold (kernels/pivot/clause_rows.py).
+"""Checks whether the tests of a clause's row hold (kernels/pivot/clause_rows.py).
 
-Of the candidates about half hold, so a branch on a test is guessed wrong half of the time: on the sets of W4 that was three quarters of
-an event's time, more than all reading of memory. So there is no branch on a result or a form. SHORT numbers are compared at once with the
-event's code, as points and as ends of intervals alike, and only the number of tests makes a loop. Two bit sets come of it: the numbers
-that are not above the code, and those that are not below it. A point is hit where both have a bit, an interval where its low has one in
-the first and its high one in the second.
+About half of the candidates hold, so a branch on a test would be mispredicted half of the time: on the sets of W4 that took three
+quarters of an event's time, more than all reading of memory. So there is no branch on a result or a form. SHORT numbers are compared at
+once with the event's code, both as points and as ends of intervals, and the only loop is over the tests. The result is two bit sets: the
+numbers that are not above the code, and those that are not below it. A point holds if both have a bit, an interval if its low has a bit
+in the first and its high a bit in the second.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Putting together what several shards found for one batch."""
+"""Merges the matches that several shards found for one batch."""
 
 from __future__ import annotations
 

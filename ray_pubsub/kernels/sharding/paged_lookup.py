@@ -1,4 +1,4 @@
-"""Numbers looked up in pages."""
+"""Looks up numbers in an array that is split into pages."""
 
 from __future__ import annotations
 

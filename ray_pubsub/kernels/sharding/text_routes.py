@@ -1,4 +1,4 @@
-"""Routes of texts that kernels/texts has parsed: which attributes an event must carry (sharding/pivots.py says why and how)."""
+"""Finds the routes of texts that kernels/texts has parsed: the attributes of which an event must have one (see sharding/pivots.py)."""
 
 from __future__ import annotations
 
