@@ -1,4 +1,4 @@
-"""A client of ray-pubsub's HTTP door that needs nothing but Python: neither Ray nor numba, nor the rest of this library.
+"""A client of ray-pubsub's HTTP interface that needs nothing but Python: neither Ray nor numba, nor the rest of this library.
 
 It is a module of its own, beside the packages, because importing anything from `ray_pubsub` imports what matching needs. The file can be
 copied into any program.

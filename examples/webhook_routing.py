@@ -1,6 +1,6 @@
 """Orders go to the systems that want them, by what is in them: each system has a rule and a webhook, and no code of its own here.
 
-A server, its HTTP door and three endpoints run on this machine. Orders are published over HTTP as any program would; what matches is posted
+A server, its HTTP interface and three endpoints run on this machine. Orders are published over HTTP as any program would; what matches is posted
 to the endpoints, signed, and each checks the signature as a receiver should. One endpoint is down at first: its orders are repeated.
 
 python -m examples.webhook_routing [--orders N] [--seed N] [--address ADDRESS]

@@ -182,9 +182,9 @@ def serve(
     is_open: Annotated[bool, typer.Option("--open", help="No token is needed.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Open the HTTP door of a server, with the web console: publish, subscribe and consume from any language."""
+    """Open the HTTP interface of a server, with the web console: publish, subscribe and consume from any language."""
     if find_spec("uvicorn") is None or find_spec("httptools") is None:
-        raise MissingExtraError("The HTTP door", "http")
+        raise MissingExtraError("The HTTP interface", "http")
     from actors.http.serving import serve as serve_http
 
     with connected(name, address, data_dir) as server:  # the door is another process, and gets what was found

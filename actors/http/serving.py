@@ -1,4 +1,4 @@
-"""Starts the HTTP door: in this process until it is stopped, or in a process of its own that is restarted when it dies."""
+"""Starts the HTTP interface: in this process until it is stopped, or in a process of its own that is restarted when it dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of the HTTP door."""
+"""The settings of the HTTP interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTTP door against the server behind it: events per second, the time of one publication, idle listeners and their memory.
+"""The HTTP interface against the server behind it: events per second, the time of one publication, idle listeners and their memory.
 
 python -m benchmarks http [--subscriptions N] [--batches B] [--listeners L] [--address A]
 
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    table = Table(title=f"The HTTP door, {options.subscriptions:,} subscriptions", title_justify="left")
+    table = Table(title=f"The HTTP interface, {options.subscriptions:,} subscriptions", title_justify="left")
     for column in ("what", "figure", "must"):
         table.add_column(column, justify="left" if column == "what" else "right")
     with ray_pubsub.start(2, name="bench-http", address=options.address) as server:

@@ -1,4 +1,4 @@
-// A client of ray-pubsub's HTTP door for browsers, Node, Deno and Bun: one module without dependencies, types beside it in
+// A client of ray-pubsub's HTTP interface for browsers, Node, Deno and Bun: one module without dependencies, types beside it in
 // ray-pubsub.d.mts. Nothing has to be built.
 //
 //   import { PubSubClient } from "./ray-pubsub.mjs";

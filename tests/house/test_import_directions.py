@@ -63,7 +63,7 @@ ACTORS: dict[str, set[str]] = {
     },
     # The command line uses what any program uses, and knows where servers are noted.
     "command": {"client", "cluster.finding", "cluster.server_notes", "http.serving"},
-    # The HTTP door is a client that also asks the registry and the mailboxes directly, because many of its requests wait at once.
+    # The HTTP interface is a client that also asks the registry and the mailboxes directly, because many of its requests wait at once.
     "http": {
         *{"client", "transport.calls", "cluster.probe", "telemetry", "registry.columns"},
         *{"mailboxes.delivery", "mailboxes.event_content"},

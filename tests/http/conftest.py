@@ -1,4 +1,4 @@
-"""One server and one HTTP door for the tests of this folder, on the cluster of tests/conftest.py."""
+"""One server and one HTTP interface for the tests of this folder, on the cluster of tests/conftest.py."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Stream:
 
 
 class Door:
-    """A running HTTP door."""
+    """A running HTTP interface."""
 
     def __init__(self, app: Application, port: int, token: str) -> None:
         self.app = app

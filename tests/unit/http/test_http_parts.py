@@ -1,4 +1,4 @@
-"""Parts of the HTTP door without a server: tokens, portions of a body, what is kept, how errors look."""
+"""Parts of the HTTP interface without a server: tokens, portions of a body, what is kept, how errors look."""
 
 from __future__ import annotations
 
