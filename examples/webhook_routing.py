@@ -1,9 +1,10 @@
-"""Orders go to the systems that want them, by what is in them: each system has a rule and a webhook, and no code of its own here.
+"""Routes orders to the systems that want them, by content: each system has a rule and a webhook, and no code of its own here.
 
-A server, its HTTP interface and three endpoints run on this machine. Orders are published over HTTP as any program would; what matches is posted
-to the endpoints, signed, and each checks the signature as a receiver should. One endpoint is down at first: its orders are repeated.
+A server, its HTTP interface and three endpoints run on this machine. Orders are published over HTTP as any program would do; matches are
+posted to the endpoints, signed, and each endpoint checks the signature as a receiver should. One endpoint is down at first: its orders
+are repeated.
 
-python -m examples.webhook_routing [--orders N] [--seed N] [--address ADDRESS]
+    python -m examples.webhook_routing [--orders N] [--seed N] [--address ADDRESS]
 """
 
 from __future__ import annotations

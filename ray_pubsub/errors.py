@@ -105,7 +105,7 @@ class ExpressionSyntaxError(ExpressionError):
         self.expected = expected
         self.reason = reason or f"unexpected {self.found}"
         self.hint = hint
-        """What to write instead, where that can be guessed."""
+        """A suggestion what to write instead, if there is one."""
         *first, last = expected or ("",)
         wanted = f"\nexpected {', '.join(first)}{' or ' if first else ''}{last}" if expected else ""
         advice = f"\n{hint}" if hint else ""
@@ -144,7 +144,7 @@ class SubscriptionIdError(RayPubSubError):
 
 
 class MetadataError(RayPubSubError, ValueError):
-    """What a subscription is to carry cannot be kept: its `data` or its `tags`."""
+    """A subscription's `data` or `tags` cannot be stored."""
 
     def __init__(self, part: str, reason: str) -> None:
         self.part = part

@@ -1,4 +1,4 @@
-"""Rules of other systems, written in our language: those that can be expressed, and why the others cannot."""
+"""Translates rules of other systems into our language: those that can be expressed, and for the others the reason why not."""
 
 from ray_pubsub.importers.cesql import from_cesql
 from ray_pubsub.importers.elasticsearch import from_elasticsearch

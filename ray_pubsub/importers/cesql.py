@@ -1,8 +1,8 @@
-"""CESQL, the expressions of CloudEvents SQL v1: nearly our language, with operators and functions of its own.
+"""Imports CESQL, the expressions of CloudEvents SQL v1: similar to our language, with operators and functions of its own.
 
-An error of CESQL (a missing attribute, a division by zero) makes a filter false, wherever it arises; here that part of the expression is
-unknown, so that the other side of an OR may still hold. Implementations differ in how AND, OR, XOR and NOT bind; what would depend on it
-is rejected.
+An error of CESQL (a missing attribute, a division by zero) makes the whole filter false; here that part of the expression is unknown, so
+that the other side of an OR may still hold. Implementations differ in the precedence of AND, OR, XOR and NOT; expressions whose meaning
+depends on it are rejected.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FUNCTIONS = {
     "LEFT": (2, "substr({0}, 1, {1})"),
     "RIGHT": (2, "substr({0}, greatest(length({0}) - {1}, 0) + 1)"),
 }
-"""How many arguments, and how they are written here."""
+"""The number of arguments, and how a call is written in our language."""
 SUMS, PRODUCTS = ("+", "-"), ("*", "/", "%")
 DEEPEST = 50
 
@@ -57,15 +57,15 @@ def from_cesql(expressions: Any) -> ImportReport:
 
 
 class Part(NamedTuple):
-    """Something read: how it is written here, and whether it is a condition or a value."""
+    """A parsed part: its text in our language, and whether it is a condition or a value."""
 
     text: str
     condition: bool
     binding: int = 9
-    """How tightly it binds: 0 or, 1 and, 2 not, 3 comparison, 4 sum, 5 product, 9 what needs no parentheses."""
+    """The precedence: 0 or, 1 and, 2 not, 3 comparison, 4 sum, 5 product, 9 never needs parentheses."""
     attribute: bool = False
     literal: str | None = None
-    """The content of a text that is given as such."""
+    """The content if it is a string literal."""
 
     def within(self, binding: int) -> str:
         return f"({self.text})" if self.binding < binding else self.text
@@ -94,7 +94,7 @@ class _Reader:
     # ------------------------------------------------------------------------------------------------------------ tokens
 
     def _word(self, offset: int = 0) -> str:
-        """The following word in capitals, or sign; empty for anything else."""
+        """Returns the following word in capitals, or sign; empty for anything else."""
         place = self._place + offset
         kind, text = self._tokens[place] if place < len(self._tokens) else ("", "")
         return text.upper() if kind == "word" else text if kind == "sign" else ""
@@ -115,7 +115,7 @@ class _Reader:
         return RuleFormatError(FORMAT, f"unexpected {found!r} in {self._text!r}")
 
     def _condition(self, part: Part) -> Part:
-        """A boolean attribute is a condition."""
+        """Converts a boolean attribute to a condition."""
         if part.condition:
             return part
         if not part.attribute:

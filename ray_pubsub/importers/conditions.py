@@ -1,7 +1,7 @@
-"""Conditions of other systems, in which everything is true or false, written in our language, in which it may be unknown.
+"""Translates conditions of systems with two truth values into our language, which has three.
 
-There a test of an absent field is false and its negation true; here both are unknown. So every test says in which cases it holds and in
-which it fails, and a negation is pushed down to the tests. What is written is true exactly when the condition is.
+In those systems a test of an absent field is false and its negation true; here both are unknown. So every test lists the cases in which
+it holds and those in which it fails, and a negation is pushed down to the tests. The result is true exactly when the condition is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["FALSE", "TRUE", "AllOf", "AnyOf", "Condition", "Test", "all_of", "an
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One test: texts of which one is true if it holds, and texts of which one is true if it does not."""
+    """One test: texts of which one is true if the test holds, and texts of which one is true if it fails."""
 
     holds: tuple[str, ...]
     fails: tuple[str, ...]
@@ -35,19 +35,19 @@ TRUE, FALSE = Test(("true",), ("false",)), Test(("false",), ("true",))
 
 
 def all_of(parts: Iterable[Condition]) -> Condition:
-    """True if all are; of none, true."""
+    """Returns a condition that is true if all parts are; without parts it is true."""
     found = tuple(parts)
     return TRUE if not found else (found[0] if len(found) == 1 else AllOf(found))
 
 
 def any_of(parts: Iterable[Condition]) -> Condition:
-    """True if one is; of none, false."""
+    """Returns a condition that is true if one part is; without parts it is false."""
     found = tuple(parts)
     return FALSE if not found else (found[0] if len(found) == 1 else AnyOf(found))
 
 
 def at_least(count: int, parts: Sequence[Condition]) -> Condition:
-    """True if `count` of them are."""
+    """Returns a condition that is true if at least `count` parts are."""
     if count <= 0:
         return TRUE
     if count > len(parts):
@@ -59,7 +59,7 @@ def at_least(count: int, parts: Sequence[Condition]) -> Condition:
 
 
 def negated(condition: Condition) -> Condition:
-    """True if the condition is false."""
+    """Returns a condition that is true if the given one is false."""
     match condition:
         case Test(holds, fails):
             return Test(fails, holds)
@@ -70,7 +70,7 @@ def negated(condition: Condition) -> Condition:
 
 
 def write(condition: Condition) -> str:
-    """In our language."""
+    """Writes a condition in our language."""
     return _write(condition, inside_and=False)
 
 

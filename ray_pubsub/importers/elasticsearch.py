@@ -1,4 +1,4 @@
-"""Queries of Elasticsearch's percolator: the query language of bool, term, range and their like, without analysed text."""
+"""Imports queries of Elasticsearch's percolator: bool, term, range and similar queries, without analysed text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["from_elasticsearch"]
 FORMAT = "Elasticsearch"
 BOUNDS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 IGNORED = {"boost", "_name"}
-"""What changes scores, and not what matches."""
+"""Parameters that change scores, but not what matches."""
 NOW = re.compile(r"now(?:([+-])(\d+)([smhHdw]))?")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "H": "hours", "d": "days", "w": "weeks"}
 LUCENE_ONLY = re.compile(r"(?<!\\)[~&<>@#\"]")
@@ -140,7 +140,7 @@ class _Reader:
         return all_of(parts) if parts else field.present()
 
     def _moment(self, name: str, value: Any) -> Written:
-        """A date as it is written in JSON, or date math."""
+        """Translates a date as written in JSON, or date math."""
         text = _text("a date", name, value)
         found = NOW.fullmatch(text)
         if found is None and text.startswith("now"):
@@ -191,13 +191,13 @@ class _Reader:
         return Field(name.removeprefix(self._prefix), FORMAT, typed=True, lists=self._lists)
 
     def _named(self, body: Any) -> tuple[str, Any]:
-        """The field and what is said of it."""
+        """Returns the field, and the parameters for it."""
         if not isinstance(body, Mapping):
             raise RuleFormatError(FORMAT, f"a query names a field, not {body!r}")
         return _single({name: given for name, given in body.items() if name not in IGNORED})
 
     def _value(self, given: Any, other: str = "value") -> tuple[Any, bool]:
-        """A value, bare or in an object beside its options, and whether case is ignored."""
+        """Returns a value, given alone or in an object beside its options, and whether case is ignored."""
         if not isinstance(given, Mapping):
             return given, False
         known = {"value", other, "case_insensitive", "rewrite", "flags"} | IGNORED
@@ -234,7 +234,7 @@ def _wildcard_part(found: re.Match[str]) -> str:
 
 
 def _minimum(given: Any, count: int) -> int:
-    """3, -1 (all but one), "75%", "-25%"."""
+    """Reads 3, -1 (all but one), "75%", "-25%"."""
     text = str(given)
     if re.fullmatch(r"-?\d+", text):
         number = int(text)

@@ -1,4 +1,4 @@
-"""Event patterns of Amazon EventBridge and its event-ruler: JSON in which every leaf is a list of what its field may be."""
+"""Imports event patterns of Amazon EventBridge and its event-ruler: JSON in which every leaf is a list of a field's accepted values."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _matcher(field: Field, matcher: Any) -> Condition:
 
 
 def _text(field: Field, name: str, given: Any) -> Condition:
-    """A matcher of texts; prefix and suffix may ignore case."""
+    """Translates a matcher of texts; prefix and suffix may ignore case."""
     folded = name in ("prefix", "suffix") and isinstance(given, Mapping) and set(given) == {"equals-ignore-case"}
     text = given["equals-ignore-case"] if folded else given
     if not isinstance(text, str):
@@ -105,7 +105,7 @@ def _text(field: Field, name: str, given: Any) -> Condition:
 
 
 def _anything_but(field: Field, given: Any) -> Condition:
-    """The field is there and is none of these."""
+    """Returns a condition: the field is present and equals none of these."""
     if isinstance(given, Mapping) and len(given) == 1:
         ((name, values),) = given.items()
         if name == "numeric" or name == "exists":
@@ -123,7 +123,7 @@ def _anything_but(field: Field, given: Any) -> Condition:
 
 
 def _numeric(field: Field, given: Any) -> Condition:
-    """[">", 0, "<=", 5]"""
+    """Translates [">", 0, "<=", 5]."""
     if not isinstance(given, list) or not given or len(given) % 2:
         raise RuleFormatError(FORMAT, f"{field.name}: numeric takes operators and numbers in turn, not {given!r}")
     parts = []
@@ -137,7 +137,7 @@ def _numeric(field: Field, given: Any) -> Condition:
 
 
 def _wildcard(field: Field, text: str) -> str:
-    """A star is any characters; a backslash stands before a star or backslash that is meant literally."""
+    """Converts a wildcard to a `like` pattern: a star stands for any characters; a backslash escapes a star or a backslash."""
     pattern, place = "", 0
     while place < len(text):
         character = text[place]

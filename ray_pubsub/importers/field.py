@@ -1,4 +1,4 @@
-"""Tests of one field of an event, as other systems have them, in our language."""
+"""Translates tests of one field of an event into our language."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def constant(value: Any, format: str) -> str:
-    """A value of JSON as it is written in an expression."""
+    """Writes a JSON value as a constant of an expression."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -35,7 +35,7 @@ def _refuse(format: str, value: Any) -> str:
 
 
 def literal_pattern(text: str) -> str:
-    """A text as part of a `like` pattern, in which it stands for itself."""
+    """Escapes a text for use in a `like` pattern."""
     return text.replace(ESCAPE, ESCAPE * 2).replace("%", ESCAPE + "%").replace("_", ESCAPE + "_")
 
 
@@ -45,11 +45,11 @@ class Field:
 
     name: str
     format: str
-    """Of the rules, for errors."""
+    """The format of the rules, for errors."""
     typed: bool = False
-    """Whether a value of another kind than the test asks for makes the test false, and not only an absent one."""
+    """Whether a value of another kind than the test expects makes the test false, as an absent one does."""
     lists: bool = False
-    """Whether the field may be a list, of which one element must pass the test."""
+    """Whether the field may be a list, one element of which must pass the test."""
 
     function: str = ""
     """Of the field's value, what is compared: `hour`."""
@@ -63,7 +63,7 @@ class Field:
         return Test((f"{self.text} is not null",), (f"{self.text} is null",))
 
     def among(self, values: Iterable[Any]) -> Condition:
-        """Equal to one of them."""
+        """Tests whether the field equals one of the values."""
         by_kind: dict[str, list[Any]] = {}
         for value in values:
             by_kind.setdefault(KINDS.get(type(value), ""), []).append(value)
@@ -80,7 +80,7 @@ class Field:
         return self._test(kind, holds, fails, of_list)
 
     def among_folded(self, texts: Iterable[str]) -> Condition:
-        """Equal to one of these texts, whatever the case."""
+        """Tests whether the field equals one of these texts, ignoring case."""
         self._refuse_lists("comparisons without case")
         written = [constant(simple_lower(text), self.format) for text in texts]
         subject = f"lower({self.text})"
@@ -90,7 +90,7 @@ class Field:
         return self._test("string", f"{subject} in ({listed})", f"{subject} not in ({listed})")
 
     def compared(self, operator: str, value: Any) -> Condition:
-        """`<`, `<=`, `>` or `>=` a constant; `value` may be written already, if it is a timestamp or a term."""
+        """Tests `<`, `<=`, `>` or `>=` a constant; `value` may already be in our language, if it is a timestamp or a term."""
         text = value.text if isinstance(value, Written) else constant(value, self.format)
         kind = "timestamp" if isinstance(value, Written) else KINDS[type(value)]
         turned = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}[operator]
@@ -98,7 +98,7 @@ class Field:
         return self._test(kind, f"{self.text} {operator} {text}", f"{self.text} {NEGATED[operator]} {text}", of_list)
 
     def like(self, pattern: str, *, fold: bool = False) -> Condition:
-        """A pattern with % and _, in which a backslash stands before what is meant literally."""
+        """Tests a pattern with % and _, in which a backslash escapes."""
         self._refuse_lists("patterns")
         word = "ilike" if fold else "like"
         ending = f" escape '{ESCAPE}'" if ESCAPE in pattern else ""
@@ -106,13 +106,13 @@ class Field:
         return self._test("string", f"{self.text} {word} {written}", f"{self.text} not {word} {written}")
 
     def matching(self, regexp: str) -> Condition:
-        """A regular expression is found in it."""
+        """Tests whether a regular expression matches somewhere in the field."""
         self._refuse_lists("regular expressions")
         written = constant(regexp, self.format)
         return self._test("string", f"{self.text} regexp {written}", f"{self.text} not regexp {written}")
 
     def in_network(self, networks: Sequence[Any]) -> Condition:
-        """An address in one of these networks. A text that is no address is in none."""
+        """Tests whether an address lies in one of these networks. A text that is not an address lies in none."""
         self._refuse_lists("networks")
         for network in networks:
             try:
@@ -121,12 +121,12 @@ class Field:
                 raise RuleFormatError(self.format, f"{network!r} is no network: {error}") from None
         written = ", ".join(constant(str(ipaddress.ip_network(each, strict=False)), self.format) for each in networks)
         asked = f"ip_in({self.text}, {written})"
-        # Of what is no address ip_in is unknown, which fails as well.
+        # For a text that is not an address, ip_in is unknown, which counts as a failure as well.
         fails = f"case when {asked} then 1 else 0 end = 0"
         return Test((asked,), (fails,))
 
     def no_other(self, condition: Condition) -> Condition:
-        """The field is there, and the condition on it is false."""
+        """Tests that the field is present and the condition on it is false."""
         return negated(any_of([negated(self.present()), condition]))
 
     def _test(self, kind: str, holds: str, fails: str, of_list: str = "") -> Condition:
@@ -138,7 +138,7 @@ class Field:
         return Test((holds, of_list), (*failing, f"not {of_list}" if " any(" not in of_list else f"not ({of_list})"))
 
     def _of_other_kinds(self, kind: str) -> list[str]:
-        """Each true of all values of one kind, so that together with the test they are one union of intervals."""
+        """Returns tests, each true of all values of one kind, so that together with the test they are one union of intervals."""
         others = {
             "number": (f"{self.text} < 0", f"{self.text} >= 0"),
             "string": (f"{self.text} < ''", f"{self.text} >= ''"),

@@ -1,4 +1,4 @@
-"""What an import gives: rules in our language, and those that cannot be expressed, with the reasons."""
+"""The result of an import: rules in our language, and those that cannot be expressed, with the reasons."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RuleColumns(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """The rules that can be expressed, and the others by position, with the reason. Printed, it shows the first few of those."""
+    """The rules that can be expressed, and the others by position, with the reason. Printing it shows the first few of the latter."""
 
     rules: list[ImportedRule] = field(default_factory=list)
     rejections: list[Rejection] = field(default_factory=list)
@@ -67,7 +67,7 @@ class ImportReport:
 
 
 def numbered(rules: Any, format: str) -> Iterable[tuple[Any, Any]]:
-    """Ids and rules: of a mapping its items, of anything else the positions and the items."""
+    """Yields ids and rules: the items of a mapping, or positions and items of any other iterable."""
     if isinstance(rules, Mapping):
         return rules.items()
     if isinstance(rules, str | bytes) or not isinstance(rules, Iterable):
@@ -78,7 +78,7 @@ def numbered(rules: Any, format: str) -> Iterable[tuple[Any, Any]]:
 def import_rules(
     rules: Iterable[tuple[Any, Any]], translate: Callable[[Any, Any], ImportedRule], limits: Limits | None = None
 ) -> ImportReport:
-    """Translates each; one that cannot be translated, or is beyond the limits, is rejected and harms no other."""
+    """Translates each rule; one that cannot be translated, or exceeds the limits, is rejected and does not affect the others."""
     report, shapes = ImportReport(), ShapeCache(Limits() if limits is None else limits)
     for position, (id, rule) in enumerate(rules):
         try:

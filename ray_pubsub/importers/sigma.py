@@ -1,8 +1,7 @@
-"""Sigma detection rules: selections of fields with modifiers, combined by a condition. Texts are compared without regard to case.
+"""Imports Sigma detection rules: selections of fields with modifiers, combined by a condition. Texts are compared ignoring case.
 
-pySigma is the library of the format. It turns rules into the texts of log systems by pipelines and backends of those systems; here a rule
-becomes a tree of tests that know their negations, of which the reading of conditions is the smaller part; and pySigma brings a dozen
-packages.
+pySigma, the format's own library, is not used: it translates rules to the query languages of log systems, while here a rule becomes a
+tree of tests with their negations, for which parsing conditions is the smaller part of the work; and it would add a dozen dependencies.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ __all__ = ["from_sigma"]
 
 TOKEN = re.compile(r"\s*(\(|\)|[\w.*-]+|\S)")
 KEPT = ("title", "level", "status", "logsource", "author", "date", "references", "falsepositives", "description")
-"""Of a rule, the most important first: what does not fit the limit of data is left out from the end."""
+"""The fields of a rule that become its data, the most important first: what exceeds the limit of data is dropped from the end."""
 DEEPEST = 50
 
 Rename = Mapping[str, str] | Callable[[str], str]
@@ -92,7 +91,7 @@ def _carried(rule: Mapping[str, Any]) -> tuple[Any, tuple[str, ...]]:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it: YAML has dates."""
+    """Converts to JSON values: YAML has dates."""
     if isinstance(value, Mapping):
         return {str(name): _plain(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -121,7 +120,7 @@ class _Rule:
         return any_of(_Condition(str(each), self).read() for each in self._conditions)
 
     def matching(self, pattern: str) -> list[Condition]:
-        """The selections whose names match; `them` are all that do not begin with an underscore."""
+        """Returns the selections whose names match; `them` means all that do not begin with an underscore."""
         names = [
             name
             for name in self._detection
@@ -164,7 +163,7 @@ class _Rule:
 
 
 class _Condition:
-    """Reads `selection and not 1 of filter_*`."""
+    """Parses `selection and not 1 of filter_*`."""
 
     def __init__(self, text: str, rule: _Rule) -> None:
         if "|" in text:

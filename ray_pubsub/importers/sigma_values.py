@@ -1,4 +1,4 @@
-"""Values of Sigma's detections and their modifiers: what `CommandLine|contains|all: [...]` asks of a field."""
+"""Translates the values of Sigma's detections and their modifiers: `CommandLine|contains|all: [...]`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ KNOWN = {
 DASHES = ("-", "/", "\u2013", "\u2014", "\u2015")
 DASH = re.compile(r"\B[-/]\b")
 MOST_DASHES = 3
-"""In one value; each has five forms, and they are multiplied out."""
+"""The most dashes in one value; each has five forms, and the combinations are multiplied out."""
 PART = re.compile(r"\\([*?\\])|(\*)|(\?)|(.)", re.DOTALL)
 
 
 def field_test(name: str, modifiers: Sequence[str], given: Any) -> Condition:
-    """What a field with modifiers and its value or values asks."""
+    """Translates the test of a field with modifiers and its value or values."""
     unknown = [modifier for modifier in modifiers if modifier not in KNOWN]
     if unknown:
         raise RuleFormatError(FORMAT, f"the modifier {unknown[0]!r} of {name} cannot be expressed")
@@ -58,7 +58,7 @@ def field_test(name: str, modifiers: Sequence[str], given: Any) -> Condition:
 
 
 def text_test(field: Field, text: Any) -> Condition:
-    """A keyword: a text anywhere in a field."""
+    """Translates a keyword: a text anywhere in a field."""
     return field.like("%" + "".join(_pattern(str(text))) + "%", fold=True)
 
 
@@ -109,7 +109,8 @@ def _text(field: Field, text: str, before: str, after: str, cased: bool) -> Cond
 
 
 def _equal(field: Field, values: Sequence[Any], cased: bool) -> Condition:
-    """One of some values without wildcards. A number matches however it is written: logs have 4688 as well as "4688"."""
+    """Tests equality with one of some values without wildcards. A number matches in both forms, because logs contain 4688 as well as
+    "4688"."""
     parts: list[Condition] = []
     texts = [_literal(value) for value in values if isinstance(value, str)]
     others = [value for value in values if value is not None and not isinstance(value, str)]
@@ -141,13 +142,13 @@ def _literal(text: str) -> str:
 
 
 def _pattern(text: str) -> Iterator[str]:
-    """As a `like` pattern."""
+    """Converts a value to a `like` pattern."""
     for escaped, star, question, other in PART.findall(text):
         yield "%" if star else "_" if question else literal_pattern(escaped or other)
 
 
 def _windash(field: Field, text: str) -> list[str]:
-    """With each of the characters that Windows takes for the dash before an option."""
+    """Returns the text with each of the characters that Windows accepts as the dash before an option."""
     pieces = DASH.split(text)
     if len(pieces) - 1 > MOST_DASHES:
         raise RuleFormatError(FORMAT, f"{field.name}|windash: more than {MOST_DASHES} dashes in {text!r}")

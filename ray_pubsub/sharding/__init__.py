@@ -1,2 +1,1 @@
-"""Which shard holds a subscription, which shards a batch must visit, and how their answers are merged. Pure decisions: nothing is sent
-from here."""
+"""Decides which shard holds a subscription and which shards a batch must visit, and merges their answers. Nothing is sent from here."""

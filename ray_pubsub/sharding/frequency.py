@@ -16,8 +16,8 @@ from ray_pubsub.model.event_batch import EventBatch
 __all__ = ["AttributeFrequencies"]
 
 HALF_LIFE = 100_000
-"""Events. Of an attribute that one event in a thousand carries, about a hundred and fifty are remembered: enough to compare it with others,
-and a stream that turns round is known for it after as many events as a server has in seconds."""
+"""In events. For an attribute that one event in a thousand has, about a hundred and fifty occurrences are remembered: enough to compare
+it with others. A change of the stream shows after as many events as a server handles in seconds."""
 MOST_ATTRIBUTES = 65_536
 HEAVIEST_EVENT = 2.0**200
 RAREST = 1 / 128
@@ -51,11 +51,11 @@ class AttributeFrequencies:
 
     @property
     def events(self) -> float:
-        """The number of events observed, older ones counted with less weight: what the shares are relative to."""
+        """The number of events observed, to which the shares are relative; older ones have less weight."""
         return self._events / self._weight
 
     def observe(self, batch: EventBatch) -> None:
-        """Counts the events of a batch and the attributes they carry: a number per lane, nothing per event."""
+        """Counts the events of a batch and the attributes they have: one number per lane, nothing per event."""
         if not batch.size:
             return
         # 2 ** 100 at a time: a batch may be larger than many half lives.
@@ -71,7 +71,7 @@ class AttributeFrequencies:
             self._forget_the_rarest()
 
     def frequency(self, attribute: str) -> float:
-        """Returns the share of events that carry the attribute, from 0 to 1; 0 if no event did."""
+        """Returns the share of events that have the attribute, from 0 to 1; 0 if no event did."""
         count = self._counts.get(attribute)
         return 0.0 if count is None else min(1.0, count / self._events)
 
@@ -81,11 +81,11 @@ class AttributeFrequencies:
         return max(RAREST, self.frequency(attribute)) if self._events else 1.0
 
     def frequencies(self) -> dict[str, float]:
-        """Returns all that are known."""
+        """Returns the frequencies of all known attributes."""
         return {attribute: self.frequency(attribute) for attribute in self._counts}
 
     def merge(self, other: AttributeFrequencies) -> None:
-        """Adds what another has learned, from other events."""
+        """Adds what another object has learned from other events."""
         ratio = self._weight / other._weight
         self._events += other._events * ratio
         for attribute, count in other._counts.items():
@@ -94,7 +94,7 @@ class AttributeFrequencies:
             self._forget_the_rarest()
 
     def faded_by(self, later: Iterable[AttributeFrequencies]) -> AttributeFrequencies:
-        """What is left of it after the events that others have seen since."""
+        """Returns these frequencies, reduced by the events that the others have seen since."""
         part = 1.0
         for other in later:
             # Of n events hl / ln 2 * (1 - 2 ** (-n / hl)) are remembered, and of what was before them 2 ** (-n / hl).

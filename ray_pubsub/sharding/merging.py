@@ -22,9 +22,9 @@ __all__ = ["ShardMatches", "chained", "merge_matches", "packed_ids", "subscriber
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardMatches:
-    """Event i matches places[offsets[i]:offsets[i + 1]]: places in the columns of subscriptions, which have an id, a subscriber's code and,
-    where matches may come twice, a number. A subscription may be there once for all events of the batch that match it, or several times.
-    Ids are a numpy column, or an Arrow one of strings (`packed_ids`)."""
+    """Event i matches places[offsets[i]:offsets[i + 1]]: positions in the columns of subscriptions, which have an id, a subscriber's code
+    and, where matches may be reported twice, a number. A subscription may occur once for all events of the batch that match it, or
+    several times. Ids are a numpy column, or an Arrow column of strings (`packed_ids`)."""
 
     offsets: NDArray[np.int64]
     places: NDArray[Any]
@@ -33,7 +33,7 @@ class ShardMatches:
     numbers: NDArray[np.int64] | None = None
 
     def __reduce__(self) -> Any:
-        """The state that a dataclass would have, but faster."""
+        """Returns the state that a dataclass would have, but faster."""
         return ShardMatches, (self.offsets, self.places, self.ids, self.subscribers, self.numbers)
 
     def __len__(self) -> int:
@@ -46,12 +46,12 @@ class ShardMatches:
 
     @property
     def match_ids(self) -> Any:
-        """Per match, the subscription's id."""
+        """The subscription's id of each match."""
         return self.ids[self.places] if isinstance(self.ids, np.ndarray) else self.ids.take(pa.array(self.places))
 
     @property
     def match_subscribers(self) -> NDArray[np.int32]:
-        """Per match, the subscriber's code."""
+        """The subscriber's code of each match."""
         found: NDArray[np.int32] = self.subscribers[self.places]
         return found
 
@@ -120,7 +120,7 @@ def chained(batches: Sequence[ShardMatches]) -> ShardMatches:
 
 
 def _joined(parts: Sequence[ShardMatches]) -> ShardMatches:
-    """Their subscriptions and their matches, concatenated; the offsets are not valid."""
+    """Concatenates subscriptions and matches; the offsets are not valid."""
     before = np.cumsum([0, *(len(part.subscribers) for part in parts)]).tolist()
     places = [part.places.astype(np.int32) + np.int32(first) for part, first in zip(parts, before, strict=False)]
     numbers = [part.numbers for part in parts if part.numbers is not None]

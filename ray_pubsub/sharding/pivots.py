@@ -29,13 +29,13 @@ from ray_pubsub.sharding.frequency import AttributeFrequencies
 __all__ = ["ANYWHERE", "NEVER", "UNIVERSAL", "IntervalRows", "PivotChooser", "PivotColumn", "Route"]
 
 ANYWHERE = ""
-"""Stands for a pivot where there is none. No attribute has this name."""
+"""Stands for a missing pivot. No attribute has this name."""
 MOST_SHAPES = 4096
 
 
 class Route(NamedTuple):
-    """Attributes of which an event must carry one, the most frequent first; `universal`: it may match an event without any of them.
-    No attributes and not universal: it matches nothing."""
+    """The attributes of which an event must have one, the most frequent first. If `universal`, it may match an event without any of them.
+    A route without attributes that is not universal matches nothing."""
 
     attributes: tuple[str, ...] = ()
     universal: bool = False
@@ -137,7 +137,8 @@ class PivotChooser:
         return self.frequency.get(attribute, 0.0), self.uses[attribute], attribute
 
     def _needed(self, tree: Tree, negated: bool) -> frozenset[str] | None:
-        """Attributes of which at least one must be present for the tree (or its negation) to be true; None if no such set exists."""
+        """Returns attributes of which at least one must be present for the tree (or its negation) to be true; None if no such set
+        exists."""
         match tree:
             case Not(child):
                 return self._needed(child, not negated)
@@ -162,7 +163,7 @@ class PivotChooser:
         return frozenset([min(needed, key=self.rarity)]) if needed else None
 
     def _cost(self, attributes: frozenset[str]) -> tuple[float, int, list[tuple[float, int, str]]]:
-        """Orders routes: by the largest share of events that can carry one of these, then by the number of attributes, then by the
+        """Orders routes: by the largest share of events that can have one of these, then by the number of attributes, then by the
         pivots."""
         ranks = sorted(map(self.rarity, attributes), reverse=True)
         return sum(rank[0] for rank in ranks), len(ranks), ranks

@@ -1,12 +1,12 @@
-"""Which shard a new subscription goes to: pivot → shards. Pure decisions: the same calls give the same answers in every process.
+"""Chooses the shard of a new subscription by its pivot. Pure decisions: the same calls give the same answers in every process.
 
-The subscriptions of one pivot are kept together, so that few events visit a shard without a match; a new pivot goes to the shard with
-the least load. A pivot that has more than its share is split: from then on its new subscriptions go to all shards, by a hash of their
-ids. Dense data has one pivot for everything: there the first few hundred stay together and all others are spread, so that no move is
-needed later.
+The subscriptions of one pivot are kept together, so that few events visit a shard without a match; a new pivot goes to the shard with the
+least load. A pivot that has more than its share is split: from then on its new subscriptions go to all shards, by a hash of their ids.
+Dense data has one pivot for everything: there the first few hundred stay together and all others are spread, so that no move is needed
+later.
 
-What a subscription costs its shard is how often its pivot occurs in events (frequency.py). A subscription stays where it was put: the
-registry knows where that is. So the saved state is small: which pivots are split, and how. Everything else is counted again (`recount`).
+The cost of a subscription for its shard is how often its pivot occurs in events (frequency.py). A subscription stays on its shard, which
+the registry stores. So the saved state is small: which pivots are split, and how. Everything else is counted again (`recount`).
 """
 
 from __future__ import annotations
@@ -87,12 +87,12 @@ class Placement:
 
     @property
     def loads(self) -> list[float]:
-        """Per shard, the sum over its subscriptions of how often their pivots occur."""
+        """The load of each shard: the sum over its subscriptions of how often their pivots occur."""
         return list(self._loads)
 
     @property
     def sizes(self) -> list[int]:
-        """Per shard, the number of its subscriptions."""
+        """The number of subscriptions of each shard."""
         return list(self._sizes)
 
     def is_split(self, pivot: str) -> bool:
@@ -222,7 +222,8 @@ class Placement:
         return sorted(range(self.shards), key=lambda shard: (self._loads[shard], self._sizes[shard], shard))
 
     def _split_if_hot(self, state: PivotState, more: int, total: float) -> None:
-        """`more`: how many subscriptions are to come, `total`: the load of all shards with them."""
+        """Splits a pivot that has too large a share of the load. `more`: how many subscriptions are about to be added, `total`: the load
+        of all shards with them."""
         if state.table is not None or self.shards == 1:
             return
         count = state.count + more

@@ -1,4 +1,4 @@
-"""Which parts of pivots to move to another shard, so that the loads become even with few moves. Pure decisions."""
+"""Plans which parts of pivots to move to another shard, so that the loads become even with few moves. Pure decisions."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ class Held:
 
     load: float = 0.0
     pivots: dict[str, dict[int, int]] = field(default_factory=dict)
-    """Per pivot, how many subscriptions each part has."""
+    """For each pivot, the number of subscriptions in each part."""
     cost: dict[str, float] = field(default_factory=dict)
-    """Per pivot, the load of one subscription."""
+    """For each pivot, the load of one subscription."""
     weights: list[tuple[float, str]] = field(default_factory=list)
     """The pivots in the order of their loads, so that the best fit is found by bisection."""
 

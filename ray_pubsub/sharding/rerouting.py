@@ -1,8 +1,8 @@
-"""Which stored subscriptions get another route, and another shard, because events have come to carry other attributes. Pure decisions.
+"""Plans which stored subscriptions get another route, and another shard, because the attributes of events have changed. Pure decisions.
 
-A subscription's route was chosen by the frequencies of its day (pivots.py). What a better one saves is fan-out: shards that an event is
-sent to. Routes count together: a shard is left out only when none of its subscriptions asks for the event, so all changes are judged as
-one, and made or not.
+A subscription's route was chosen with the frequencies at that time (pivots.py). A better route saves fan-out: the number of shards that
+an event is sent to. Routes only help together: a shard is skipped only if none of its subscriptions needs the event. So all changes are
+judged as a whole, and made or not.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ray_pubsub.sharding.pivots import Route
 __all__ = ["Reroute", "ReroutePlan", "RouteGroup", "fan_out", "plan_reroutes"]
 
 MARGIN = 1.5
-"""A route must be asked for by this many times fewer events: frequencies are never known exactly."""
+"""A new route must be visited by this many times fewer events, because frequencies are never known exactly."""
 LEAST = 0.95
-"""What is left of the fan-out must be at most this part."""
+"""The new fan-out must be at most this share of the old one."""
 MOVES_PER_VISIT = 2
-"""Subscriptions that are taken to cost as much to move as it costs to send an event to one shard more. Assumed, not measured: it only
-decides how long a change must have lasted before routes follow it."""
+"""The number of subscriptions that cost as much to move as sending an event to one more shard. Assumed, not measured: it only decides how
+long a change must have lasted before routes follow it."""
 
 
 class RouteGroup(NamedTuple):
-    """Subscriptions of one shard that have one route, and would be given another (or the same) today."""
+    """Subscriptions of one shard that have one route, and would get another (or the same) today."""
 
     shard: int
     route: Route
@@ -37,7 +37,7 @@ class RouteGroup(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reroute:
-    """Gives the subscriptions of a route on the source another route, and puts them on the target, which may be where they are."""
+    """Gives the subscriptions of a route on the source another route, and moves them to the target, which may be the same shard."""
 
     route: Route
     again: Route
@@ -48,14 +48,14 @@ class Reroute:
 class ReroutePlan(NamedTuple):
     reroutes: list[Reroute]
     before: float
-    """Shards that an event is expected to be sent to,"""
+    """The expected number of shards that an event is sent to, with the current routes."""
     after: float
-    """and with these routes. Both are the same if nothing is to be done."""
+    """The same with the new routes; equal to `before` if nothing should change."""
 
 
 def plan_reroutes(groups: Sequence[RouteGroup], shards: int, frequencies: AttributeFrequencies) -> ReroutePlan:
-    """Returns the changes that pay, if the stream stays as it is for as long as it is remembered; no changes if they would not.
-    Subscriptions that change go to the shard that has most of their new pivot."""
+    """Returns the changes that pay if the stream stays as it is for as long as it is remembered; otherwise no changes. Changed
+    subscriptions go to the shard that has most of their new pivot."""
     before = fan_out(((group.shard, group.route) for group in groups), shards, frequencies)
     better = [group for group in groups if _share(group.route, frequencies) > MARGIN * _share(group.again, frequencies)]
     nothing = ReroutePlan([], before, before)
@@ -77,7 +77,7 @@ def plan_reroutes(groups: Sequence[RouteGroup], shards: int, frequencies: Attrib
 
 
 def fan_out(routes: Iterable[tuple[int, Route]], shards: int, frequencies: AttributeFrequencies) -> float:
-    """Shards that an event is expected to be sent to, by the routes of each; attributes are taken to occur independently."""
+    """Returns the expected number of shards that an event is sent to; attributes are assumed to occur independently."""
     asked: list[set[str]] = [set() for _ in range(shards)]
     every = [False] * shards
     for shard, route in routes:
@@ -93,5 +93,5 @@ def fan_out(routes: Iterable[tuple[int, Route]], shards: int, frequencies: Attri
 
 
 def _share(route: Route, frequencies: AttributeFrequencies) -> float:
-    """Returns the largest part of events that can ask for it."""
+    """Returns the largest share of events that can visit it."""
     return 1.0 if route.universal else min(1.0, sum(map(frequencies.frequency, route.attributes)))

@@ -1,4 +1,4 @@
-"""Which shards a batch must visit: those with a pivot that the batch carries, and those with universal subscriptions."""
+"""Finds the shards that a batch must visit: those with a pivot that occurs in the batch, and those with universal subscriptions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ShardRoutes:
         self._counts: list[dict[str, int]] = [{} for _ in range(shards)]
         self._universal = [0] * shards
         self._masks: dict[str, int] = {}
-        """Pivot → a bit per shard that has it. Readers use this and the next two."""
+        """For each pivot, a bit per shard that has it. Readers use this and the next two."""
         self._universal_mask = 0
         self._known: dict[tuple[str, ...], tuple[int, ...]] = {}
 
@@ -85,7 +85,7 @@ class ShardRoutes:
         return self._universal[shard]
 
     def visited(self, attributes: Iterable[str]) -> tuple[int, ...]:
-        """Returns the shards that may have a match for events that carry these attributes, ascending."""
+        """Returns the shards that may have a match for events with these attributes, ascending."""
         known = self._known  # read before the masks, so that no cached answer is older than the cache it is in
         key = tuple(attributes)
         found = known.get(key)

@@ -1,5 +1,5 @@
-"""The routes of many texts at once: parsed by kernels, as an index parses them, and routed without a tree. The same routes as
-PivotChooser.route finds, by the uses of attributes that include these texts."""
+"""Finds the routes of many texts at once: kernels parse them as an index does, and no tree is built. The routes are those of
+PivotChooser.route, with the uses of attributes in these texts included."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["TextsToRoute"]
 
 
 class TextsToRoute:
-    """Texts, parsed when this is made: that needs no lock, only finding the routes is done under the one of the chooser."""
+    """Texts, parsed on construction, which needs no lock; only finding the routes needs the chooser's lock."""
 
     def __init__(self, texts: Sequence[str], limits: Limits) -> None:
         self._parsed = [ParsedTexts(texts[start:stop], limits, Vocabulary()) for start, stop in portions(texts)]
 
     def routes(self, chooser: PivotChooser) -> list[Route | None]:
-        """Returns the route of each text; None for one that language/parser.py must look at, since it is wrong or unusual."""
+        """Returns the route of each text; None for one that language/parser.py must parse, because it is wrong or unusual."""
         return [route for parsed in self._parsed for route in _routes(parsed, chooser)]
 
 

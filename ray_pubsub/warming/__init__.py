@@ -1,1 +1,1 @@
-"""Compiling kernels before they are needed, in this process or in another one."""
+"""Compiles kernels before they are needed, in this process or in another one."""

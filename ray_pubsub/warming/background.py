@@ -1,5 +1,5 @@
-"""Has kernels compiled by another process, so that this one can go on: compiling in a thread would hold the GIL for most of the time, and a
-program that ends within seconds would wait for it, or be the poorer for it at its next start."""
+"""Compiles kernels in another process, so that this one can continue: compiling in a thread would hold the GIL most of the time, and a
+program that ends within seconds would either have to wait for it or start again uncompiled."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ _started: list[subprocess.Popen[bytes]] = []
 
 
 def offer_background() -> None:
-    """From now on, kernels that are not compiled are compiled by another process."""
+    """Lets another process compile kernels from now on, if they are not compiled yet."""
     set_compiler(compile_in_background)
 
 
 def compile_in_background(marker: Path) -> bool:
-    """Returns whether a process is compiling; starts one if none is. One that ended without having compiled all is not started again."""
+    """Returns whether a process is compiling; starts one if none is. A process that ended before all kernels were compiled is not started
+    again."""
     if _is_locked(lock_path(marker)):
         return True
     if _started:
-        return _started[0].poll() is None  # it has not come to its lock yet, or it failed
+        return _started[0].poll() is None  # it has not taken its lock yet, or it failed
     folder = str(Path(__file__).parents[2])
     path = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
     command = [sys.executable, "-m", "ray_pubsub.warming", "--background"]
@@ -38,7 +39,7 @@ def compile_in_background(marker: Path) -> bool:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # it goes on when this program ends
+            start_new_session=True,  # it continues when this program ends
             env={**os.environ, "PYTHONPATH": path, VARIABLE: "now"},
         )
     except OSError:
@@ -48,7 +49,7 @@ def compile_in_background(marker: Path) -> bool:
 
 
 def stop() -> None:
-    """Ends the process that this one started, for those who remove the cache."""
+    """Ends the process that this one started; for callers that remove the cache."""
     for process in _started:
         process.terminate()
         process.wait()
@@ -67,6 +68,6 @@ def _is_locked(path: Path) -> bool:
 
 @atexit.register
 def _leave() -> None:
-    """The process is left alone; without this, Python would warn that it still runs."""
+    """Detaches the process; otherwise Python would warn that it still runs."""
     for process in _started:
         process.returncode = process.returncode or 0

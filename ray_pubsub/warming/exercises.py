@@ -1,4 +1,4 @@
-"""A little of everything that uses kernels, in the order in which programs need it."""
+"""Uses every kernel once, in the order in which programs need them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ray_pubsub.priority.rules import PriorityRules
 __all__ = ["EXERCISES"]
 
 MANY = 3000
-"""Subscriptions: more than stay in a tail."""
+"""More subscriptions than stay in a tail."""
 MODELS = [f"m{number}" for number in range(40)]
 Event = dict[str, Any]
 

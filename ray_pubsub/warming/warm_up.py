@@ -1,4 +1,4 @@
-"""Compiles kernels by using them: what is compiled depends on the types that callers pass, so the callers are called."""
+"""Compiles kernels by calling their callers, because what is compiled depends on the types that callers pass."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def warm_up(*, progress: bool = False, wait: bool = True) -> bool:
 
 
 def warm_up_backwards() -> None:
-    """What the second process does: it begins at the other end. A kernel is compiled by one of the two, and loaded by the other
+    """Runs in the second process, which begins at the other end. Each kernel is compiled by one of the two, and loaded by the other
     (kernels/compiling_once.py)."""
     for exercise in reversed(EXERCISES.values()):
         exercise()
@@ -67,7 +67,7 @@ def _start_partner() -> subprocess.Popen[bytes] | None:
 
 @contextmanager
 def _alone(marker: Path | None, wait: bool) -> Iterator[bool]:
-    """One process at a time compiles all; where no file can be written, everyone does."""
+    """Lets one process at a time compile all; where no lock file can be written, each does."""
     if marker is None:
         yield True
         return

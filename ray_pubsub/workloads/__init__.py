@@ -1,4 +1,4 @@
-"""The papers' workloads, generated: the same numbers on every machine."""
+"""Generates the papers' workloads: the same numbers on every machine."""
 
 from ray_pubsub.workloads.generated import GeneratedRules, Setting, generate, settings
 from ray_pubsub.workloads.priority_rules import (

@@ -1,4 +1,4 @@
-"""Where the papers' generators put values: positions from 0 to 1, drawn from a seed, in columns."""
+"""The distributions of the papers' generators: positions from 0 to 1, drawn from a seed, in columns."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PARETO_SHAPE, PARETO_LEAST = 2.0, 0.25
 
 
 def positions(rng: np.random.Generator, distribution: Distribution, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Numbers in [0, 1). What falls outside is drawn again, so no mass piles up at the ends. "mixed": uniform or Zipf, drawn for each
-    column (DEXIN section 4.3)."""
+    """Returns numbers in [0, 1). Values outside are drawn again, so that they do not accumulate at the ends. "mixed": uniform or Zipf,
+    drawn for each column (DEXIN section 4.3)."""
     if distribution == "mixed":
         return np.where(rng.random(shape[-1]) < 0.5, positions(rng, "uniform", shape), positions(rng, "zipf", shape))
     if distribution == "uniform":
@@ -41,7 +41,7 @@ def positions(rng: np.random.Generator, distribution: Distribution, shape: tuple
 def zipf_ranks(
     rng: np.random.Generator, values: int, shape: tuple[int, ...] | int, exponent: float
 ) -> NDArray[np.int64]:
-    """Ranks 0 … values - 1, rank r with a weight of 1 / (r + 1) ** exponent; an exponent of 0 makes all alike."""
+    """Returns ranks 0 … values - 1, rank r with a weight of 1 / (r + 1) ** exponent; with an exponent of 0 all are equally likely."""
     if exponent == 0:
         return rng.integers(0, values, shape)
     share = np.cumsum(1 / np.arange(1, values + 1) ** exponent)
@@ -52,7 +52,7 @@ def zipf_ranks(
 def distinct_in_rows(
     rng: np.random.Generator, values: int, shape: tuple[int, int], exponent: float
 ) -> NDArray[np.int64]:
-    """Returns a row of distinct ranks each: what repeats an earlier one of its row is drawn again."""
+    """Returns rows of distinct ranks: a rank that repeats an earlier one of its row is drawn again."""
     assert shape[1] <= values, "a row cannot have more distinct values than there are"
     if shape[1] * 4 > values:  # drawing again would take long: order all by keys that favour heavy ranks
         weight = 1 / np.arange(1, values + 1) ** exponent

@@ -1,4 +1,4 @@
-"""Rules and events of many sorts, generated from a seed: what the choice of an engine is measured and tested on."""
+"""Generates rules and events of many kinds from a seed, to measure and test the choice of an engine."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Setting:
     rules: int
     attributes: int
     tests: int
-    """The most of a rule."""
+    """The most tests of a rule."""
     carried: int
     """Attributes an event has."""
     values: int
-    """Of each attribute."""
+    """The number of values of each attribute."""
     skew: float
-    """Zipf's exponent; 0: all values are alike."""
+    """Zipf's exponent; 0 means that all values are equally likely."""
     sets: float
     negated: float
     ranges: float
@@ -102,7 +102,7 @@ def _values(rng: np.random.Generator, setting: Setting, count: int) -> NDArray[n
 
 
 def settings(count: int, largest: int, seed: int = 1) -> list[Setting]:
-    """Settings drawn at random, sizes evenly in their logarithm from 1,000 to `largest` rules."""
+    """Returns settings drawn at random, with sizes from 1,000 to `largest` rules, evenly distributed in their logarithm."""
     rng = np.random.default_rng(seed)
     found = []
     for number in range(count):

@@ -33,7 +33,7 @@ class PriorityRuleSet:
         return len(self.level)
 
     def table(self) -> Any:
-        """For `PriorityRules.add_predicates`."""
+        """Returns a table for `PriorityRules.add_predicates`."""
         import pyarrow as pa
 
         names = pa.array([f"a{number}" for number in range(RULE_ATTRIBUTES)])
@@ -56,7 +56,7 @@ class PriorityRuleSet:
 
 
 def priority_rules(count: int, rng: np.random.Generator) -> PriorityRuleSet:
-    """Mostly single cells, one side in five two steps wide: a million of them leave room for events that match nothing."""
+    """Generates mostly single cells, with one side in five two steps wide: a million of them leave room for events that match nothing."""
     low = rng.integers(0, RULE_STEPS - 1, (count, RULE_ATTRIBUTES)).astype(np.int32)
     high = (low + 1 + (rng.random((count, RULE_ATTRIBUTES)) < 0.2)).astype(np.int32)
     level = rng.integers(1, len(LEVELS), count).astype(np.int32)
@@ -71,8 +71,8 @@ def priority_rules(count: int, rng: np.random.Generator) -> PriorityRuleSet:
 def priority_events(
     rules: PriorityRuleSet, count: int, rate: float, zipf: bool, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Values of events, multiples of 1/1024, so that 32-bit floats hold them exactly. At this rate an event is drawn inside a rule (chosen
-    uniformly, or by Zipf's law), else outside all of them."""
+    """Returns values of events, multiples of 1/1024, so that 32-bit floats hold them exactly. At this rate an event is drawn inside a
+    rule (chosen uniformly, or by Zipf's law), else outside all of them."""
     weights = 1 / np.arange(1, RULE_STEPS + 1) if zipf else np.ones(RULE_STEPS)
     order = rng.permutation(RULE_STEPS)
     matching = rng.random(count) < rate

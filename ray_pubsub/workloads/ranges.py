@@ -28,7 +28,7 @@ __all__ = ["Ranges", "dexin", "gem", "generate_ranges", "rein"]
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """What `generate_ranges` makes."""
+    """The parameters of `generate_ranges`."""
 
     subscriptions: int = 1_000_000
     attributes: int = 10
@@ -38,14 +38,14 @@ class Ranges:
     points: float = 0.0
     """The share of the tests that are equalities."""
     width: tuple[float, float] = (0.5, 0.5)
-    """Of a range: drawn between these for each test."""
+    """The width of a range, drawn between these for each test."""
     distribution: Distribution = "uniform"
-    """Of the places of ranges and points."""
+    """The distribution of the positions of ranges and points."""
     event_distribution: Distribution = "uniform"
     open_bounds: bool = False
     """Whether the bounds of a range are open or closed at random (GEM section III)."""
     matching_rate: float | None = None
-    """If given, every event matches exactly this part of the subscriptions (DEXIN section 4.1.7)."""
+    """If given, every event matches exactly this share of the subscriptions (DEXIN section 4.1.7)."""
     events: int = 400
     seed: int = 1
 
@@ -137,7 +137,8 @@ def _distinct(rng: np.random.Generator, top: int, count: int) -> NDArray[np.int6
 
 
 def _neighbours(base: NDArray[np.int32], top: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Per event and attribute the next smaller and the next larger value of another event, or just outside of the domain."""
+    """Returns for each event and attribute the next smaller and the next larger value of another event, or a value just outside of the
+    domain."""
     order = np.argsort(base, axis=0)
     ordered = np.take_along_axis(base, order, axis=0)
     edge = np.ones((1, base.shape[1]), np.int32)

@@ -34,9 +34,9 @@ class Segments:
     value_offsets: NDArray[np.int64]
     value: NDArray[np.int32]
     events: NDArray[np.int32]
-    """A value per event and attribute."""
+    """The value of each event and attribute."""
     matches_of_a_million: int = 468_196
-    """All matches of the first 200 events with the million."""
+    """The number of matches of the first 200 events with the million."""
 
     @property
     def subscriptions(self) -> int:
@@ -94,7 +94,7 @@ class Tests(Protocol):
 
 
 def predicate_table(rules: Tests, names: Sequence[str]) -> Any:
-    """Rules over numbered values as rows of intervals, a row per value, or per gap of a `not in`."""
+    """Returns rules over numbered values as rows of intervals, a row per value, or per gap of a `not in`."""
     import pyarrow as pa
 
     test, low, high, open_low, open_high = _rows(rules)
@@ -112,7 +112,7 @@ def predicate_table(rules: Tests, names: Sequence[str]) -> Any:
 
 
 def _rows(rules: Tests) -> tuple[NDArray[Any], ...]:
-    """Test, bounds, and whether each bound is closed (0), open (1) or missing (2), in the order of the tests."""
+    """Returns test, bounds, and whether each bound is closed (0), open (1) or missing (2), in the order of the tests."""
     sizes = np.diff(rules.value_offsets)
     first = rules.value_offsets[:-1]
     ranges, points = np.flatnonzero(rules.kind == BETWEEN), np.flatnonzero(rules.kind == IN)

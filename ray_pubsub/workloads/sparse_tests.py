@@ -72,8 +72,9 @@ def keywords(
     events: int = 400,
     seed: int = 1,
 ) -> Workload:
-    """Search queries as subscriptions and documents as events (section 7.4): 5.4 words a document for Twitter, 123 for Wikipedia. A word is
-    an attribute, its value how often it occurs; a query asks for once, or with `intervals` for a range of counts."""
+    """Generates search queries as subscriptions and documents as events (section 7.4): 5.4 words a document for Twitter, 123 for
+    Wikipedia. A word is an attribute, its value is how often it occurs; a query requires one occurrence, or with `intervals` a range of
+    counts."""
     rng = np.random.default_rng(seed)
     lengths = rng.choice(len(QUERY_LENGTHS), subscriptions, p=QUERY_LENGTHS) + 1
     drawn = distinct_in_rows(rng, KEYWORDS, (subscriptions, len(QUERY_LENGTHS)), 1.0)
@@ -92,9 +93,9 @@ def keywords(
 
 
 def products(subscriptions: int = 1_000_000, largest: int = 8, *, events: int = 400, seed: int = 1) -> Workload:
-    """Filters on product attributes, and products as events (section 7.5). What products carry is Zipf; what subscriptions ask for follows
-    the logarithm of that, as the paper has it. Values are 1 … 50, by Zipf's law; half of the tests are equalities, half short ranges, which
-    stand for the paper's sets."""
+    """Generates filters on product attributes as subscriptions, and products as events (section 7.5). The attributes of products follow
+    Zipf's law, those of subscriptions the logarithm of it, as in the paper. Values are 1 … 50, by Zipf's law; half of the tests are
+    equalities, half short ranges, which stand for the paper's sets."""
     rng = np.random.default_rng(seed)
     frequency = 1e6 / np.arange(1, PRODUCT_ATTRIBUTES + 1)
     share = np.cumsum(np.log(frequency) / np.log(frequency).sum())
@@ -141,7 +142,7 @@ def _workload(
     values: NDArray[Any],
     kept: NDArray[np.bool_] | None = None,
 ) -> Workload:
-    """`kept`: which cells of the events there are; None: all."""
+    """`kept`: which cells of the events exist; None: all."""
     there = np.ones(carried.shape, bool) if kept is None else kept
     event_offsets = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int64)
     event_value = values.astype(np.int32)[there.ravel()]

@@ -36,7 +36,7 @@ class Workload:
     event_attribute: NDArray[np.int32]
     event_value: NDArray[np.int32]
     matches_of_a_million: int | None = None
-    """All matches of these events with the million, to check a run against."""
+    """The number of matches of these events with the million, to check a run."""
     low_closed: NDArray[np.bool_] | None = None
     """Whether each bound belongs to its interval; None: all do."""
     high_closed: NDArray[np.bool_] | None = None
@@ -71,7 +71,7 @@ class Workload:
         return replace(self, low=low.astype(np.int32), high=high.astype(np.int32), low_closed=None, high_closed=None)
 
     def matches(self) -> list[NDArray[np.int64]]:
-        """Per event the subscriptions that match, by comparing every test: slow, and plain enough to be trusted."""
+        """Returns for each event the subscriptions that match, by comparing every test: slow, but simple enough to be trusted."""
         plain = self.closed()
         owner = np.repeat(np.arange(self.subscriptions), np.diff(self.offsets))
         found = []
