@@ -1,4 +1,4 @@
 import os
 
-# Kernels are compiled where they are first used, so that none of what is measured is the scan that answers meanwhile.
+# Kernels are compiled at their first use, so that no measurement is of the scan that answers until they are ready.
 os.environ.setdefault("RAY_PUBSUB_KERNELS", "now")

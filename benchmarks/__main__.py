@@ -57,7 +57,7 @@ def module_of(name: str) -> str:
 
 
 def main() -> None:
-    # Most benchmarks match the same events again and again to measure matching, which a cache would spare them.
+    # Most benchmarks match the same events again and again to measure matching, which a cache would skip.
     os.environ.setdefault("RAY_PUBSUB_VECTOR_CACHE", "off")
     given = sys.argv[1:]
     if given and given[0] in NAMES:  # --help too is the benchmark's own then

@@ -1,4 +1,4 @@
-"""Two compiled references, honestly optimised, that need no index of ours: what `auto` is measured against."""
+"""Two compiled references, well optimised, that use none of our indexes: `auto` is compared with them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ColumnarScan", "InvertedLists"]
 
 @njit(nogil=True, cache=True)
 def _scan(columns, low, high, values, out):
-    """Column by column; from the second on only over the survivors, kept as a list."""
+    """Scans column by column; from the second on only the survivors, which are a list."""
     count = low.shape[1]
     left = 0
     for clause in range(count):
@@ -65,7 +65,7 @@ def _lists(offsets, attribute, low, high, attributes):
 
 @njit(nogil=True, cache=True)
 def _count(event_offsets, event_attribute, event_value, starts, owner, low, high, left, touched, out_offsets, out):
-    """left[clause] counts its predicates down; what was touched is restored after each event."""
+    """left[clause] counts its predicates down; changed counters are restored after each event."""
     filled = 0
     for event in range(len(event_offsets) - 1):
         count = 0

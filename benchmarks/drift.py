@@ -1,8 +1,9 @@
-"""A stream that turns round: time of an event before the turn, after it with the pivots it had, and after it when blocks follow.
+"""Measures a stream whose attributes change: the time of an event before the change, after it with the old pivots, and after blocks were
+rebuilt.
 
 One core; some events of each stage are checked against the subscriptions' meaning.
 
-python -m benchmarks drift [--subscriptions N] [--engine NAME]
+    python -m benchmarks drift [--subscriptions N] [--engine NAME]
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ CARRIED, STRAY = 30, 0.02
 
 
 def subscriptions(random_: random.Random, count: int) -> list[str]:
-    """Returns each tests a field of either side."""
+    """Returns subscriptions, each of which tests a field of either side."""
     return [
         f"left{random_.randrange(FIELDS)} = {random_.randrange(VALUES)} and right{random_.randrange(FIELDS)} = {random_.randrange(VALUES)}"
         for _ in range(count)
@@ -36,7 +37,7 @@ def subscriptions(random_: random.Random, count: int) -> list[str]:
 
 
 def events(random_: random.Random, side: str, count: int) -> list[dict[str, int]]:
-    """Fields of one side, and in a few events fields of both."""
+    """Returns events with the fields of one side, and a few with fields of both."""
     other = {"left": "right", "right": "left"}[side]
     made = []
     for _ in range(count):
@@ -52,7 +53,7 @@ def events(random_: random.Random, side: str, count: int) -> list[dict[str, int]
 
 
 def candidates(index: ray_pubsub.MatchIndex, sample: list[dict[str, int]]) -> float:
-    """Clauses that the pivots lead an event to, by `explain`."""
+    """Returns the number of clauses that the pivots lead an event to, by `explain`."""
     total = 0
     for event in sample:
         plan = index.explain(event)
@@ -88,7 +89,7 @@ def main(arguments: list[str] | None = None) -> None:
         table.add_column(name, justify="left" if name == "stage" else "right")
 
     def learn(side: str, enough: int) -> int:
-        """Publishes until a block has been rebuilt, or this number of events."""
+        """Publishes until a block has been rebuilt, or up to this number of events."""
         before, seen = index.stats().repivoted, 0
         while seen < enough and index.stats().repivoted == before:
             index.match_many(streams[side][seen // BATCH % 8])

@@ -1,4 +1,4 @@
-"""How fast subscriptions and events come in. Aims: 50,000 conjunctions of 5 predicates a second; 20 million numbers a second."""
+"""Measures how fast subscriptions and events are read. Aims: 50,000 conjunctions of 5 predicates a second; 20 million numbers a second."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add_all(texts: list[str], engine: str = "auto") -> ray_pubsub.MatchIndex:
 
 
 def check_against_scan(texts: list[str]) -> None:
-    """Texts compiled together mean what they mean one by one."""
+    """Checks that texts compiled together mean the same as one by one."""
     alone = ray_pubsub.MatchIndex()
     for number, text in enumerate(texts[:50]):
         alone.add(number, text)

@@ -31,7 +31,7 @@ from ray_pubsub.workloads import Workload, dense, partial, sparse
 BATCH = 1024
 ROUNDS = 7
 SLOW = 2.0
-"""Milliseconds of the processor an event from which on an engine is measured with FEW events."""
+"""An engine that takes at least this many milliseconds of CPU per event is measured with FEW events."""
 FEW = 32
 QUICK = 100_000
 COLUMNS = (
@@ -41,7 +41,7 @@ console = Console(width=160)
 
 
 class Times(NamedTuple):
-    """Milliseconds an event, by the clock and of the processor: batches[round, which], singles[round, event, which]."""
+    """Milliseconds per event, by wall clock and CPU time: batches[round, which], singles[round, event, which]."""
 
     batches: NDArray[np.float64]
     singles: NDArray[np.float64]
@@ -52,13 +52,13 @@ class Times(NamedTuple):
 
     @property
     def each(self) -> NDArray[np.float64]:
-        """Of every event the median round."""
+        """Returns the median round of every event."""
         middle: NDArray[np.float64] = np.median(self.singles[:, :, 0], axis=0)
         return middle
 
     def over(self, other: Times) -> tuple[float, float]:
-        """Returns how many times as long as another, in batches and one by one: the processor's time of the fastest rounds, as what else
-        runs on the machine only ever adds."""
+        """Returns the ratio of these times to another's, in batches and one by one: the CPU time of the fastest rounds, because other
+        load only ever adds time."""
         singles = self.singles[:, :, 1].min(axis=0).sum() / other.singles[:, :, 1].min(axis=0).sum()
         return float(self.batches[:, 1].min() / other.batches[:, 1].min()), float(singles)
 
@@ -159,7 +159,7 @@ def in_turns(
 
 
 def took(work: Callable[[], object]) -> NDArray[np.float64]:
-    """Milliseconds by the clock, and of the processor."""
+    """Returns milliseconds of wall clock and of CPU time."""
     start, used = time.perf_counter(), time.thread_time()
     work()
     return np.array([time.perf_counter() - start, time.thread_time() - used]) * 1e3
@@ -184,8 +184,8 @@ def reference_times(workload: Workload, table: Table) -> tuple[float, Any]:
 
 
 def check(index: ray_pubsub.MatchIndex, dicts: list[dict[str, int]], expected: Any, workload: Workload) -> float:
-    """Every event of the workload, in a batch, and some one by one, gives exactly the reference's ids. Returns the batch's ms an
-    event, of the processor."""
+    """Checks that every event of the workload, in a batch, and some one by one, give exactly the reference's ids. Returns the batch's CPU
+    milliseconds per event."""
     start = time.thread_time()
     found = index.match_many(dicts)
     milliseconds = (time.thread_time() - start) * 1e3 / len(dicts)

@@ -1,6 +1,7 @@
-"""Ad segments: campaigns say whom they want to reach; page views arrive as Arrow; which campaigns may bid, and how large is each audience?
+"""Ad segments: campaigns define whom they want to reach, and page views arrive as Arrow tables. Which campaigns may bid, and how large is
+each audience?
 
-python -m examples.ad_segments [--campaigns N] [--views N] [--seed N]
+    python -m examples.ad_segments [--campaigns N] [--views N] [--seed N]
 """
 
 from __future__ import annotations

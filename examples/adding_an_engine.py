@@ -1,8 +1,8 @@
-"""An engine of one's own: a segment class and a row in the table of engines, and MatchIndex, save, explain and stats know it.
+"""Adds an engine: a segment class and a row in the table of engines are enough for MatchIndex, save, explain and stats.
 
-python -m examples.adding_an_engine
+    python -m examples.adding_an_engine
 
-This one compares every test of every clause with every event, in numpy: the least that an engine must do.
+This engine compares every test of every clause with every event, in numpy: the least that an engine must do.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PlainSegment(CodedSegment):
         self._clause_of_test = np.repeat(np.arange(len(self)), np.diff(coded.offsets))
 
     def _match(self, codes: EventCodes) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Offsets and clause numbers, event after event."""
+        """Returns offsets and clause numbers, event after event."""
         found = [self._holding(codes, event) for event in range(len(codes.offsets) - 1)]
         offsets = np.concatenate([[0], np.cumsum([len(numbers) for numbers in found], dtype=np.int64)])
         return offsets, np.concatenate([np.empty(0, np.int32), *found]).astype(np.int32)

@@ -1,6 +1,6 @@
-"""Air-quality alerts: residents say what they want to be warned of; an hour of readings arrives; who is warned, and why?
+"""Air-quality alerts: residents define what they want to be warned about, and an hour of readings arrives. Who is warned, and why?
 
-python -m examples.air_quality [--residents N] [--stations N] [--seed N]
+    python -m examples.air_quality [--residents N] [--stations N] [--seed N]
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 import ray_pubsub
 
 DISTRICTS = ["Harbour", "Old Town", "Hillside", "Airport", "University", "Meadows"]
-# A subscription constrains few of many attributes, in wide or narrow ranges: what GEM (grouped equal-space matching) was made for.
+# A subscription constrains few of many attributes, in wide or narrow ranges: the case that GEM (grouped equal-space matching) was
+# designed for.
 WISHES = [
     ("asthma", "pm25 > {low} and district = '{district}'"),
     ("athlete", "(o3 > {high} or pm10 > {high}) and temperature > 15"),

@@ -16,7 +16,7 @@ REGIONS = ("asia", "africa")
 
 
 async def listen(server: Any, desk: str, wanted: int) -> int:
-    """What comes is acknowledged one by one; what was fetched and not reached goes back when the loop is left."""
+    """Acknowledges deliveries one by one; those that were fetched but not reached are released when the loop ends."""
     received = 0
     async for delivery in server.listen(desk):
         await server.ack_async(delivery)

@@ -1,6 +1,7 @@
-"""Sensors in a mine: readings get a priority by rules, deliveries a deadline by priority. Gas overtakes dust, and lateness is counted.
+"""Sensors in a mine: rules give readings a priority, and the priority gives deliveries a deadline. Gas alarms overtake dust readings, and
+late deliveries are counted.
 
-python -m examples.mine_monitoring [--readings N] [--seed N] [--address ADDRESS]
+    python -m examples.mine_monitoring [--readings N] [--seed N] [--address ADDRESS]
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import ray_pubsub
 
 LEVELS = ["routine", "watch", "urgent", "evacuate"]
 DEADLINES = {"evacuate": 2.0, "urgent": 10.0, "watch": 60.0}
-"""Seconds from a reading to the control room's screen; what is routine has no deadline."""
+"""Seconds from a reading to the control room's screen; routine readings have no deadline."""
 RULES = [
     ("gas", "evacuate", "methane >= 1.5 or co >= 100"),
     ("gas-rising", "urgent", "methane >= 1.0 and airflow < 1.5"),

@@ -9,7 +9,7 @@ import ray_pubsub
 
 
 def main() -> None:
-    # On the Ray cluster that runs on this machine, or on one of its own; address="local" would always be the latter.
+    # Uses the Ray cluster on this machine if RAY_ADDRESS names one, else starts its own; address="local" always starts one.
     with ray_pubsub.start(name="quickstart") as server:
         server.subscribe("desk-7", "model = 'iphone5s' and price <= 580", id="s1")
         server.subscribe("desk-7", "color in ('silver', 'gold')", id="s2")

@@ -1,6 +1,7 @@
-"""A night's events of a shop, matched by a server beside Spark: subscriptions from a DataFrame, matches as a DataFrame, the bad rows apart.
+"""Matches a shop's events of one night with a server beside Spark: subscriptions come from a DataFrame, matches are a DataFrame, and bad
+rows are reported separately.
 
-python -m examples.spark_batch [--events N] [--subscriptions N] [--address ADDRESS]
+    python -m examples.spark_batch [--events N] [--subscriptions N] [--address ADDRESS]
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Two streams and a server between them: one publishes the readings of sensors, the other is a subscriber and writes alarms to files.
-Both are stopped in the middle, and go on from their checkpoints: every alarm is there once.
+"""Two Spark streams with a server between them: one publishes the readings of sensors, the other is a subscriber and writes alarms to
+files.
+Both are stopped in the middle and continue from their checkpoints: every alarm is written exactly once.
 
-python -m examples.spark_stream [--readings N] [--address ADDRESS]
+    python -m examples.spark_stream [--readings N] [--address ADDRESS]
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def main() -> None:
         server.prioritize("burning", "critical", "temperature > 98")
         folder = Path(name)
         spark = local_session("ray-pubsub example", spark_sql_shuffle_partitions="2")
-        spark.dataSource.register(DefaultSource)  # where ray-pubsub is installed by pip, Spark finds it by itself
+        spark.dataSource.register(DefaultSource)  # if ray-pubsub is installed by pip, Spark finds it automatically
         options = {"server": "sensors", "address": server.address}
         try:
             for number in range(2):
@@ -55,7 +56,7 @@ def main() -> None:
 
 
 def measure(spark: SparkSession, folder: Path, first: int, count: int) -> None:
-    """A file of readings, as a stream of files finds it."""
+    """Writes a file of readings, which the stream of files will find."""
     rows = spark.range(first, first + count, 1, 2).selectExpr(
         "id as reading",
         "if(id % 3 = 0, 'boiler-', 'door-') || id % 50 as sensor",
@@ -65,7 +66,7 @@ def measure(spark: SparkSession, folder: Path, first: int, count: int) -> None:
 
 
 def run(frame: DataFrame, target: str, checkpoint: Path, **options: str) -> None:
-    """Everything there is now, and then the query ends."""
+    """Processes everything that is available now, then ends the query."""
     writer = frame.writeStream.format(target).options(**options).option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()

@@ -37,7 +37,7 @@ FAILS_FIRST = ("loyalty", 2)
 
 
 class Endpoints:
-    """Receivers of webhooks, one path for each system. In real life they are other programs on other machines."""
+    """Receivers of webhooks, one path for each system. In production they are other programs on other machines."""
 
     def __init__(self) -> None:
         self.secrets: dict[str, str] = {}
@@ -109,7 +109,7 @@ class HttpDoor:
 
     def __init__(self, server: str, address: str, folder: Path) -> None:
         command = [sys.executable, "-m", "actors.http", server, "--address", address, "--port", "0"]
-        # Webhooks do not go to private addresses unless told so.
+        # Webhooks to private addresses are refused unless their network is allowed.
         command += ["--state-dir", str(folder), "--allow-network", "127.0.0.1/32"]
         self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self._process.stderr is not None

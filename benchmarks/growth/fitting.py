@@ -1,4 +1,4 @@
-"""Curves through measurements: how a cost grows with a size."""
+"""Fits curves to measurements: how a cost grows with a size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What subscriptions would look like on more shards: the server's own placement and routing (ray_pubsub/sharding), without a server."""
+"""Plans how subscriptions would be spread over more shards, with the server's own placement and routing (ray_pubsub/sharding), without a
+server."""
 
 from __future__ import annotations
 
@@ -46,14 +47,14 @@ class ShardPlan:
 
 
 def observed(batch: Any) -> AttributeFrequencies:
-    """What the server would learn from these events."""
+    """Returns what the server would learn from these events."""
     frequencies = AttributeFrequencies()
     frequencies.observe(batch)
     return frequencies
 
 
 def routes_of_texts(texts: Iterable[str], frequencies: AttributeFrequencies) -> PivotColumn:
-    """Texts that are no expressions have no route, and are left out."""
+    """Texts that are not valid expressions have no route, and are left out."""
     chooser, shapes = PivotChooser(), ShapeCache(Limits())
     chooser.refresh(frequencies)
     routes = []
@@ -77,7 +78,7 @@ def plan_shards(
     shards: int,
     frequencies: AttributeFrequencies,
 ) -> ShardPlan:
-    """`events`: the attributes that each event carries."""
+    """`events`: the attributes that each event has."""
     placement, visits = Placement(shards, frequencies), ShardRoutes(shards)
     placed = placement.place_many(routes, ids)
     counted, amounts = np.unique(placed.astype(np.int64) * len(routes.routes) + routes.code, return_counts=True)

@@ -1,1 +1,1 @@
-"""Log detection with rule files: what was attacked, how badly, and by which rule it was found."""
+"""Log detection with rule files: reports what was attacked, how severe it is, and which rule found it."""

@@ -1,6 +1,6 @@
-"""What a paper says of a curve, in a form that can be compared with a measurement: a ratio, a direction, a winner.
+"""Checks what a paper says about a curve against a measurement: a ratio, a direction, a winner.
 
-A check never decides by a number that somebody typed: what is here comes from the results, what the paper states stands beside it."""
+A check never decides by a number that somebody typed: our values come from the results, and the paper's statements stand beside them."""
 
 from __future__ import annotations
 
