@@ -1,6 +1,6 @@
 """Air-quality alerts: residents define what they want to be warned about, and an hour of readings arrives. Who is warned, and why?
 
-    python -m examples.air_quality [--residents N] [--stations N] [--seed N]
+python -m examples.air_quality [--residents N] [--stations N] [--seed N]
 """
 
 from __future__ import annotations

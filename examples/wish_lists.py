@@ -1,6 +1,6 @@
 """Matches a stream of products with the wish lists of 100,000 shoppers: who wants to hear about which product?
 
-    python -m examples.wish_lists [--subscriptions N] [--events N] [--engine NAME] [--seed N]
+python -m examples.wish_lists [--subscriptions N] [--events N] [--engine NAME] [--seed N]
 """
 
 from __future__ import annotations
