@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from tests.examples import EXAMPLES
+
 if TYPE_CHECKING:
     from actors.cluster.joining import Joined
     from tests.temporary_postgres import TemporaryPostgres
 
-EXAMPLES = int(os.environ.get("EXAMPLES", "50"))
-"""Of each property that does not say how many it needs; EXAMPLES=1000 make test looks longer."""
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=EXAMPLES)
 settings.load_profile("repeatable")
 

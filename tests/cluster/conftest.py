@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from actors.client.server import Server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(cluster: Joined) -> Iterator[Server]:
     """One server for all tests that break nothing: each has ids, subscribers and attributes of its own."""
     with ray_pubsub.start(name="shared", mailbox={"capacity": 25_000}) as server:
         yield server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def second(cluster: Joined) -> Iterator[Server]:
     """Another one, with two coordinators, so that its mailboxes are in a process of their own, small ones, and without sockets."""
     mailbox = {"capacity": 3, "overflow": "drop-oldest", "delivery_limit": 2, "window": 4}

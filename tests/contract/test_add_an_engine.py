@@ -80,7 +80,6 @@ def row() -> Iterator[None]:
     )
     yield
     del ENGINES["toy"]
-    index_of.cache_clear()
 
 
 @pytest.mark.parametrize("crowd", CROWDS)

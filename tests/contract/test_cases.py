@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import tomllib
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,31 +33,20 @@ every_case = pytest.mark.parametrize("number", range(len(CASES)), ids=[case["nam
 @every_engine
 @every_case
 def test_match(engine: str, crowd: str, number: int) -> None:
+    """Event by event, as a batch of dicts, and as tables."""
     index, items = index_of(engine, crowd, number), CASES[number]["events"]
     found = [(item["event"], sorted(index.match(item["event"]))) for item in items]
     assert found == [(item["event"], item["matches"]) for item in items]
+    assert_batch(index, items, [item["event"] for item in items])
+    for alike in groups_of_one_schema(items):
+        assert_batch(index, alike, table_of([item["event"] for item in alike]))
 
 
-@every_engine
-@every_case
-def test_match_many_of_dicts(engine: str, crowd: str, number: int) -> None:
-    items = CASES[number]["events"]
-    result = index_of(engine, crowd, number).match_many([item["event"] for item in items])
+def assert_batch(index: MatchIndex, items: list[dict[str, Any]], events: Any) -> None:
+    result = index.match_many(events)
     assert result.errors == []
     found = [(item["event"], sorted(result[place])) for place, item in enumerate(items)]
     assert found == [(item["event"], item["matches"]) for item in items]
-
-
-@every_engine
-@every_case
-def test_match_many_of_arrow(engine: str, crowd: str, number: int) -> None:
-    index = index_of(engine, crowd, number)
-    for items in groups_of_one_schema(CASES[number]["events"]):
-        table = table_of([item["event"] for item in items])
-        result = index.match_many(table)
-        assert result.errors == []
-        found = [(item["event"], sorted(result[place])) for place, item in enumerate(items)]
-        assert found == [(item["event"], item["matches"]) for item in items]
 
 
 def test_the_tables_are_well_formed() -> None:
@@ -70,7 +58,6 @@ def test_the_tables_are_well_formed() -> None:
             assert set(item["matches"]) <= set(case["subscriptions"]), case["name"]
 
 
-@cache
 def index_of(engine: str, crowd: str, number: int) -> MatchIndex:
     case = CASES[number]
     index = MatchIndex(engine)

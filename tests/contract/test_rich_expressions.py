@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ray_pubsub import MatchIndex
 from ray_pubsub.engines.registry import engine_names
 from ray_pubsub.index.merge_policy import MergePolicy
+from tests.examples import scaled
 from tests.inside_of_index import segmented
 from tests.rich_expressions import rich_events, rich_texts
 
@@ -26,7 +27,7 @@ def matches(index: MatchIndex, events: Any) -> list[list[Any]]:
 
 
 @every_engine
-@settings(max_examples=25)
+@settings(max_examples=scaled(13))
 @given(texts=st.lists(rich_texts(), min_size=1, max_size=8), events=st.lists(rich_events(), min_size=1, max_size=6))
 def test_every_engine_answers_as_the_scan(engine: str, texts: list[str], events: list[dict[str, Any]]) -> None:
     scan, index = MatchIndex("scan"), MatchIndex(engine)
@@ -39,7 +40,7 @@ def test_every_engine_answers_as_the_scan(engine: str, texts: list[str], events:
 
 
 @every_engine
-@settings(max_examples=8)
+@settings(max_examples=scaled(8))
 @given(texts=st.lists(rich_texts(), min_size=1, max_size=5), events=st.lists(rich_events(), min_size=1, max_size=4))
 def test_blocks_and_saved_indexes_answer_as_the_scan(
     engine: str, texts: list[str], events: list[dict[str, Any]]

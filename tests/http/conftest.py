@@ -27,7 +27,7 @@ TOKENS = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(cluster: Joined) -> Iterator[Server]:
     shards = 2 if "SCREENSHOTS" in os.environ else 1  # pictures show a server as it is by default
     with ray_pubsub.start(shards, name="http", mailbox={"delivery_limit": 3}) as server:
@@ -52,7 +52,7 @@ def running(settings: HttpSettings) -> Iterator[Door]:
         listening.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def door(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
     folder: Path = tmp_path_factory.mktemp("door")
     yield from running(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from actors.cluster.joining import Joined
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
@@ -43,7 +43,7 @@ def session_zone(spark: SparkSession) -> Iterator[str]:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(cluster: Joined, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """For all tests: each has ids, subscribers and attributes of its own."""
     import ray_pubsub

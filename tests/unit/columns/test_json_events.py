@@ -20,6 +20,7 @@ from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.select_events import select_events
 from ray_pubsub.settings import LIST_ELEMENTS
+from tests.examples import scaled
 
 TESTED = ("n", "s", "a", "a.b", "a.b.c", "d.e", "é")
 KEYS = ("n", "s", "a", "b", "c", "a.b", "b.c", "a.b.c", "d", "e", "d.e", "é", "x", "", "long key that nobody asks for")
@@ -108,7 +109,7 @@ def check(documents: Sequence[bytes], event_id: str | None = None) -> None:
         assert_same(from_json(given_documents, event_id, tree), expected(given_documents, event_id))
 
 
-@settings(max_examples=100)
+@settings(max_examples=scaled(50))
 @given(st.lists(DOCUMENTS.map(str.encode), max_size=4))
 @example([b'{"a": {"b": 1}, "a": {"x": 2}}'])
 @example([b'{"a.b": 1, "a": {"b": 2}}', b'{"a.b": null, "a": {"b": 2}}'])
@@ -118,13 +119,13 @@ def test_documents_as_a_list(documents: list[bytes]) -> None:
     check(documents)
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(30))
 @given(st.lists(DOCUMENTS, min_size=1, max_size=4), st.sampled_from(["n", "s", "x"]))
 def test_events_with_ids(documents: list[str], event_id: str) -> None:
     check([document.encode() for document in documents], event_id)
 
 
-@settings(max_examples=100)
+@settings(max_examples=scaled(50))
 @given(DOCUMENTS, st.integers(0, 200), st.integers(0, 3), st.binary(max_size=3))
 def test_documents_that_are_damaged(document: str, place: int, length: int, garbage: bytes) -> None:
     """Cut off, with bytes missing, with bytes that do not belong there; between two that are as they should be."""
@@ -133,7 +134,7 @@ def test_documents_that_are_damaged(document: str, place: int, length: int, garb
     check([b'{"n": 1, "s": "first"}', damaged, raw[:place], b'{"n": 1, "s": "last"}'])
 
 
-@settings(max_examples=40)
+@settings(max_examples=scaled(20))
 @given(st.lists(DOCUMENTS, max_size=5), st.sampled_from(["\n", "\n\n", " \n\t\n", "\r\n"]), st.booleans())
 def test_documents_as_lines(documents: list[str], between: str, text: bool) -> None:
     more = [document.decode() for document in PLAIN]
@@ -143,7 +144,7 @@ def test_documents_as_lines(documents: list[str], between: str, text: bool) -> N
         assert_same(found, expected([document.encode() for document in before + documents]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(30))
 @given(st.lists(DOCUMENTS, min_size=1, max_size=3))
 def test_all_attributes(documents: list[str]) -> None:
     for before in ([], PLAIN):
@@ -161,7 +162,7 @@ CONDITIONS = (
 )  # fmt: skip
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(30))
 @given(st.lists(st.tuples(st.one_of(LISTS, SCALARS), LISTS), min_size=1, max_size=6))
 def test_lists_are_matched_as_those_of_dicts(values: list[tuple[str, str]]) -> None:
     index = MatchIndex()

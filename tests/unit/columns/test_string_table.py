@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ray_pubsub.columns.string_hashes import distinct_of, hashes_of
 from ray_pubsub.columns.string_table import StringTable
 from ray_pubsub.model.text_column import TextBytes, TextColumn
+from tests.examples import scaled
 
 # Letters whose order by code point, by UTF-8 and by UTF-16 differ; words at every length where loads of 4 and 8 bytes overlap.
 LETTERS = "ab\0\u00e9\ud7ff\ue000\U0001f600\U0010ffff"
@@ -24,7 +25,7 @@ def column(texts: list[str]) -> TextColumn:
     return TextColumn.encoded(texts)
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=scaled(150))
 @given(st.lists(words, min_size=1, max_size=30), st.lists(words, min_size=1, max_size=20), st.integers(0, 9))
 def test_codes_are_those_of_bisection(operands: list[str], others: list[str], base: int) -> None:
     operands = sorted(set(operands))
@@ -44,7 +45,7 @@ def test_codes_among_many_operands() -> None:
     assert StringTable(operands).codes(column(strings), 0).tolist() == expected
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=scaled(100))
 @given(st.lists(words, max_size=30))
 def test_distinct_strings(texts: list[str]) -> None:
     which, distinct = distinct_of(column(texts))
@@ -61,7 +62,7 @@ def test_strings_whose_hashes_are_equal_are_still_told_apart() -> None:
     assert which.tolist() == [0, 1, 0, 2]
 
 
-@settings(derandomize=True, deadline=None, max_examples=200)
+@settings(derandomize=True, deadline=None, max_examples=scaled(100))
 @given(st.lists(words, max_size=10))
 def test_a_column_of_texts_is_those_texts(texts: list[str]) -> None:
     for made in (column(texts), TextColumn(None, texts), pickle.loads(pickle.dumps(TextColumn(None, texts)))):

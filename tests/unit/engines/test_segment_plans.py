@@ -27,6 +27,7 @@ from ray_pubsub.engines.pivot.segment import PivotBlock
 from ray_pubsub.language.printer import write
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch
+from tests.examples import scaled
 from tests.generators import events_near, trees
 from tests.unit.engines.coded_tables import EXPRESSIONS, dense, mixed_events, random_events, random_table, table_of
 
@@ -98,7 +99,7 @@ def test_sets_kinds_patterns_and_absence(name: str) -> None:
         check(segment, event)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=scaled(13), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_any_expressions(data: st.DataObject) -> None:
     expressions = data.draw(st.lists(trees(most_leaves=4), min_size=1, max_size=6))

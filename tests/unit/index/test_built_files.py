@@ -223,7 +223,7 @@ def assert_alike(index: MatchIndex, other: MatchIndex, events: list[dict[str, An
 @every_index
 def test_a_round_trip(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index, random = made(name), Random(1)
-    events = [event(random) for _ in range(40)]
+    events = [event(random) for _ in range(20)]
     index.save(tmp_path / "index")
     loaded = loaded_without_building(tmp_path / "index", monkeypatch)
     assert INDEXES[name][1] <= kinds(loaded)
@@ -243,7 +243,7 @@ def test_changes_after_loading(name: str, tmp_path: Path) -> None:
     index, random = make(), Random(2)
     index.save(tmp_path / "index")
     loaded = MatchIndex.load(tmp_path / "index")
-    events = [event(random) for _ in range(40)]
+    events = [event(random) for _ in range(20)]
     gone = list(index)[::3]
     texts = [dense_text(random) for _ in range(1_100)]
     for each in (index, loaded):
@@ -339,7 +339,7 @@ def test_a_byte_changed_anywhere(name: str, tmp_path: Path) -> None:
     made(name).save(tmp_path / "index")
     content = bytearray((tmp_path / "index").read_bytes())
     random = Random(11)
-    for place in random.sample(range(len(content)), 150):
+    for place in random.sample(range(len(content)), 60):
         content[place] ^= 1 << random.randrange(8)
         (tmp_path / "changed").write_bytes(content)
         with pytest.raises(IndexFileError):
@@ -417,18 +417,14 @@ for path in sys.argv[2:]:
 """
 
 
-@pytest.mark.parametrize(
-    "names",
-    [("dense, varied", "pivot, varied", "shared, mixed", "conjunctive"), ("gem", "dexin", "rein", "opindex")],
-    ids=["own", "papers"],
-)
-def test_made_up_files_never_crash_the_process(names: tuple[str, ...], tmp_path: Path) -> None:
+def test_made_up_files_never_crash_the_process(tmp_path: Path) -> None:
     """Bytes changed, checksums made to fit: the file is refused, or the index answers wrongly or with an exception, and that is all."""
+    names = ("dense, varied", "pivot, varied", "shared, mixed", "conjunctive", "gem", "dexin", "rein", "opindex")
     for name in names:
         made(name).save(tmp_path / name)
     root = Path(__file__).parents[3]
     run = subprocess.run(
-        [sys.executable, "-c", HOSTILE, "30", *(str(tmp_path / name) for name in names)],
+        [sys.executable, "-c", HOSTILE, "15", *(str(tmp_path / name) for name in names)],
         check=False, cwd=root, capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-3000:]

@@ -15,6 +15,7 @@ from ray_pubsub.errors import RayPubSubError
 from ray_pubsub.index.bulk import text_batch
 from ray_pubsub.language.printer import write
 from ray_pubsub.settings import Limits
+from tests.examples import scaled
 from tests.generators import cases
 
 GOOD = [
@@ -179,7 +180,7 @@ def test_hand_picked_texts_match_as_the_scan_does() -> None:
 
 
 @given(st.lists(cases(), min_size=1, max_size=8), st.sampled_from([1, 4, 64]))
-@settings(max_examples=60)
+@settings(max_examples=scaled(30))
 def test_any_texts_match_as_the_scan_does(found: list[Any], clauses: int) -> None:
     events = [event for case in found for event in case.events]
     check_equal_to_scan([write(case.tree) for case in found], events, Limits(clauses=clauses))

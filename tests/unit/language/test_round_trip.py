@@ -15,6 +15,7 @@ from ray_pubsub.language.shapes import ShapeCache
 from ray_pubsub.language.tree import And, Comparison, Not, Operand, Or, Tree
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
+from tests.examples import scaled
 from tests.generators import ANY_TREE, number_constants, string_constants
 from tests.rich_expressions import rich_texts
 
@@ -37,7 +38,7 @@ def test_any_name_and_any_constant_parse_back(name: str, number: float, string: 
     assert same(parse(write(tree)), tree)
 
 
-@settings(max_examples=50)
+@settings(max_examples=scaled(25))
 @given(rich_texts())
 @example("(s1 = any(l2)) is null")
 def test_functions_and_conditions_used_as_values_parse_back(text: str) -> None:
@@ -131,7 +132,7 @@ def test_the_shape_cache_parses_as_the_parser_does(tree: Tree) -> None:
     assert same(cache.parse(text).tree, tree)  # the shape is known
 
 
-@settings(max_examples=100)
+@settings(max_examples=scaled(50))
 @given(st.lists(ANY_TREE, min_size=2, max_size=4), st.integers(1, 3))
 def test_shapes_of_different_texts_are_not_confused(drawn: list[Tree], capacity: int) -> None:
     cache = ShapeCache(Limits(), capacity)

@@ -24,6 +24,7 @@ from ray_pubsub.language.terms import NOW
 from ray_pubsub.language.truth import truth
 from ray_pubsub.model.dict_events import flatten
 from ray_pubsub.model.values import Kind, Value
+from tests.examples import scaled
 from tests.rich_expressions import rich_texts, typed_events
 
 TABLE = pa.schema(
@@ -48,7 +49,7 @@ def answers(database: duckdb.DuckDBPyConnection, table: pa.Table, texts: list[st
     return database.execute(f"select {columns} from batch order by row").fetchall()
 
 
-@settings(max_examples=100)
+@settings(max_examples=scaled(50))
 @given(st.lists(rich_texts(exact=True), min_size=1, max_size=5), st.lists(typed_events(), min_size=1, max_size=6))
 def test_every_answer_is_duckdbs(
     database: duckdb.DuckDBPyConnection, texts: list[str], events: list[dict[str, Any]]
@@ -87,7 +88,7 @@ ELEMENTS = st.recursive(
 OBJECTS = pa.list_(pa.struct({"n": pa.int64(), "m": pa.int64(), "s": pa.string(), "l": pa.list_(pa.int64())}))
 
 
-@settings(max_examples=50)
+@settings(max_examples=scaled(25))
 @given(
     st.lists(ELEMENTS, min_size=1, max_size=3),
     st.lists(
@@ -128,7 +129,7 @@ addresses = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=scaled(100))
 @given(addresses, addresses, st.integers(0, 128))
 def test_networks_are_pythons(address: str, other: str, bits: int) -> None:
     """Python's ipaddress is the second opinion: which texts are addresses, and which are in a network."""
@@ -149,7 +150,7 @@ HAVERSINE = """2 * 6371.0088 * asin(least(1.0, sqrt(
     pow(sin(radians(lat - {0}) / 2), 2) + cos(radians({0})) * cos(radians(lat)) * pow(sin(radians(lon - {1}) / 2), 2))))"""
 
 
-@settings(max_examples=50)
+@settings(max_examples=scaled(25))
 @given(
     st.tuples(st.floats(-90, 90), st.floats(-180, 180)),
     st.lists(st.tuples(st.floats(-90, 90), st.floats(-180, 180)), min_size=1, max_size=5),
@@ -174,7 +175,7 @@ def test_distances_are_duckdbs(
 degree = st.integers(-20, 20).map(float)
 
 
-@settings(max_examples=50)
+@settings(max_examples=scaled(25))
 @given(st.lists(st.tuples(degree, degree), min_size=3, max_size=8), st.floats(-21, 21), st.floats(-21, 21))
 def test_what_lies_in_a_polygon_is_counted_edge_by_edge(
     corners: list[tuple[float, float]], east: float, north: float

@@ -18,6 +18,7 @@ from actors.mailboxes.delivery import Delivery
 from actors.mailboxes.mailboxes import Mailboxes
 from actors.mailboxes.settings import MailboxSettings
 from actors.mailboxes.store.store import MailboxStore
+from tests.examples import scaled
 from tests.unit.mailboxes.delivery_samples import SimulatedClock, batch_of
 from tests.unit.mailboxes.mailbox_model import Entry, Model
 
@@ -294,4 +295,4 @@ class MailboxesAgainstModel(RuleBasedStateMachine):
 
 
 TestMailboxesAgainstModel = MailboxesAgainstModel.TestCase
-TestMailboxesAgainstModel.settings = settings(max_examples=60, stateful_step_count=40)
+TestMailboxesAgainstModel.settings = settings(max_examples=scaled(30), stateful_step_count=40)

@@ -20,6 +20,7 @@ from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN, Kind, Value
 from ray_pubsub.settings import EVENT_DEPTH
+from tests.examples import scaled
 
 DAY = 86_400_000_000
 EXACT = Context(prec=100)
@@ -119,7 +120,7 @@ def test_decimals_with_more_digits_than_a_float() -> None:
     assert [row["x"].plain for row in batch.rows()] == [0.1, 0.1234567890123456, 1.5]
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=scaled(75))
 @given(st.sampled_from([(15, 4), (18, 9), (38, 2), (38, 20), (38, 37)]), st.lists(st.integers(), max_size=4), st.data())
 def test_decimals_read_as_in_dicts(shape: tuple[int, int], unscaled: list[int], data: st.DataObject) -> None:
     precision, scale = shape
@@ -619,7 +620,7 @@ def tables(draw: st.DrawFn) -> tuple[pa.Table, list[dict[str, Any]]]:
     return (table.slice(start), events[start:]) if draw(st.booleans()) else (table, events)
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=scaled(150))
 @given(tables())
 def test_any_table_reads_as_the_same_dicts(drawn: tuple[pa.Table, list[dict[str, Any]]]) -> None:
     table, events = drawn

@@ -21,6 +21,7 @@ from ray_pubsub.model.dict_events import flatten, from_dicts
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
 from ray_pubsub.model.values import Kind, Value
+from tests.examples import scaled
 
 NAMES = ["a", "b", "a.b", "a.b.c", "b.c", "a..b", ".a", "a.", "c.a.b"]
 keys = st.sampled_from(["a", "b", "c", "a.b", "b.c", "a.b.c", "", ".a", "a.", ".b"])
@@ -64,7 +65,7 @@ def expected(event: dict[str, Any], names: list[str]) -> dict[str, Value] | None
     return values
 
 
-@settings(derandomize=True, deadline=None, max_examples=500)
+@settings(derandomize=True, deadline=None, max_examples=scaled(250))
 @given(st.lists(dictionaries, min_size=1, max_size=5), st.lists(st.sampled_from(NAMES), unique=True))
 def test_a_batch_has_the_attributes_that_were_asked_for(events: list[dict[str, Any]], names: list[str]) -> None:
     tree = AttributeTree(names)
@@ -79,7 +80,7 @@ def test_a_batch_has_the_attributes_that_were_asked_for(events: list[dict[str, A
         assert [error.position for error in batch.errors] == [place for place, row in enumerate(rows) if row is None]
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=scaled(150))
 @given(dictionaries, st.lists(st.sampled_from(NAMES), unique=True))
 def test_one_event_has_the_attributes_that_were_asked_for(event: dict[str, Any], names: list[str]) -> None:
     try:

@@ -23,6 +23,7 @@ from ray_pubsub.model.dict_events import flatten, from_dicts
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN, Kind, Value
+from tests.examples import scaled
 
 UTC = datetime.UTC
 PLUS_TWO = datetime.timezone(datetime.timedelta(hours=2))
@@ -332,7 +333,7 @@ numbers = st.one_of(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(derandomize=True, deadline=None, max_examples=scaled(150))
 @given(st.lists(numbers, min_size=1, max_size=6))
 def test_keys_order_numbers_exactly(values: list[int | float]) -> None:
     """(whole, rest) compares as Python compares ints and floats: exactly."""
@@ -418,7 +419,7 @@ def test_a_bad_event_alone() -> None:
     assert batch.positions.tolist() == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=scaled(30))
 @given(
     st.lists(
         st.dictionaries(

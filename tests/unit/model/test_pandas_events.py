@@ -18,6 +18,7 @@ from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
 from ray_pubsub.model.values import INT64_MAX, Kind, Value
+from tests.examples import scaled
 
 DAY = 86_400_000_000
 PLUS_TWO = datetime.timezone(datetime.timedelta(hours=2))
@@ -223,7 +224,7 @@ values = st.one_of(
 )
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=scaled(75))
 @given(st.lists(values, max_size=4))
 def test_a_column_of_objects_reads_as_the_same_dicts(column: list[Any]) -> None:
     expected = from_dicts([{"x": value} for value in column])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ray_pubsub.language.printer import write
 from ray_pubsub.language.tree import Tree
 from ray_pubsub.priority import Bins, Categories, Function, PriorityRules, Quantiles, Steps
+from tests.examples import scaled
 from tests.generators import events_near, trees
 from tests.unit.priority.plain_rules import LEVELS, PlainRules
 
@@ -60,7 +61,7 @@ every_way = pytest.mark.parametrize("settings_", WAYS.values(), ids=WAYS)
 
 @every_way
 @given(case=rules_and_events())
-@settings(max_examples=30, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=scaled(15), phases=[Phase.explicit, Phase.generate])
 def test_confirmed_answers_are_exact(settings_: dict[str, Any], case: tuple[list[Rule], list[dict[str, Any]]]) -> None:
     rules, events = case
     plain, confirmed = PlainRules(), PriorityRules(LEVELS, **settings_)

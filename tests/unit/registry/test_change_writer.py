@@ -31,6 +31,7 @@ from ray_pubsub.sharding.frequency import AttributeFrequencies
 from ray_pubsub.sharding.pivots import PivotColumn, Route
 from ray_pubsub.sharding.placement import Placement, part_of
 from ray_pubsub.sharding.rebalance import Move
+from tests.examples import scaled
 
 SHARDS = 3
 ROUTES = [Route(("x",)), Route(("x", "y")), Route(("y",)), Route((), True), Route(())]
@@ -214,7 +215,7 @@ def given_y(columns: ShardColumns) -> list[Route]:
 
 
 @given(STEPS)
-@settings(max_examples=100)
+@settings(max_examples=scaled(50))
 def test_all_know_what_the_store_has(steps: list[tuple[str, Any]]) -> None:
     with world() as found:
         for step, argument in steps:

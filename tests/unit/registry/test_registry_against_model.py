@@ -26,6 +26,7 @@ from ray_pubsub.model.metadata import Metadata, data_of, tags_of
 from ray_pubsub.sharding.pivots import PivotColumn, Route
 from ray_pubsub.sharding.placement import part_of
 from ray_pubsub.sharding.rebalance import Group, Move
+from tests.examples import scaled
 from tests.stores import open_registry_store
 from tests.temporary_postgres import TemporaryPostgres
 
@@ -334,13 +335,13 @@ def run(open_store: Callable[[], RegistryStore], steps: list[tuple[str, Any]], k
 
 
 @given(st.lists(STEPS, max_size=12))
-@settings(max_examples=60)
+@settings(max_examples=scaled(30))
 def test_in_memory(steps: list[tuple[str, Any]]) -> None:
     run(RegistryStore, steps, kept=False)
 
 
 @given(st.lists(STEPS, max_size=12))
-@settings(max_examples=60)
+@settings(max_examples=scaled(30))
 def test_in_a_file_that_remembers_only_a_few_versions(steps: list[tuple[str, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "registry.db"
@@ -350,7 +351,7 @@ def test_in_a_file_that_remembers_only_a_few_versions(steps: list[tuple[str, Any
 
 
 @given(steps=st.lists(STEPS, max_size=12))
-@settings(max_examples=6)
+@settings(max_examples=scaled(6))
 def test_in_postgresql(postgres: TemporaryPostgres, steps: list[tuple[str, Any]]) -> None:
     url = postgres.url(postgres.new_schema())
     run(lambda: open_registry_store(url), steps)

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from actors.mailboxes.queue.entries import Lost, TakenEntry
 from actors.mailboxes.queue.policy import Strict, Weighted
 from actors.mailboxes.queue.priority_queue import PriorityQueue
+from tests.examples import scaled
 from tests.unit.mailboxes.queue.queue_model import Entry, Model, SimulatedClock
 
 # Quarters of a second are exact, so that sums and differences of times are.
@@ -213,4 +214,4 @@ class QueueAgainstModel(RuleBasedStateMachine):
 
 
 TestQueueAgainstModel = QueueAgainstModel.TestCase
-TestQueueAgainstModel.settings = settings(max_examples=150, stateful_step_count=30)
+TestQueueAgainstModel.settings = settings(max_examples=scaled(75), stateful_step_count=30)

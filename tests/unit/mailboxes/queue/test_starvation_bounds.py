@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from actors.mailboxes.queue.policy import Strict, Weighted
 from actors.mailboxes.queue.priority_queue import PriorityQueue
+from tests.examples import scaled
 from tests.unit.mailboxes.queue.queue_model import SimulatedClock
 
 LEVELS = ["low", "middle", "high"]
@@ -149,7 +150,7 @@ expiring = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=scaled(50))
 @given(steps=expiring, weights=st.lists(st.integers(1, 2), min_size=3, max_size=3), levels=st.integers(2, 3))
 def test_what_expires_is_no_difference_between_many_and_one_many_times(
     steps: list[tuple[list[tuple[int, int]], int, int]], weights: list[int], levels: int
