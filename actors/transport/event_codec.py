@@ -195,7 +195,7 @@ def _texts(reader: FrameReader, part: Any) -> TextColumn:
     data, starts = reader.column(part[0], np.uint8), reader.column(part[1], np.int64)
     check(len(starts) and starts[0] == 0 and starts[-1] == len(data), "strings that end elsewhere than their bytes")
     check(ascends(starts), "strings out of their order")
-    texts, valid = checked_texts(data, starts)
+    texts, valid = checked_texts(data, starts[:-1], starts[1:])
     check(valid is None, "strings that are not UTF-8")
     return texts
 

@@ -109,10 +109,10 @@ class TextColumn:
         return TextColumn, (self.bytes,)
 
 
-def checked_texts(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> tuple[TextColumn, NDArray[np.bool_] | None]:
-    """Returns the strings data[offsets[i]:offsets[i + 1]] and, unless all are valid UTF-8, a mask of the valid ones; invalid ones become
-    empty."""
-    start, stop = offsets[:-1], offsets[1:]
+def checked_texts(
+    data: NDArray[np.uint8], start: NDArray[np.int64], stop: NDArray[np.int64]
+) -> tuple[TextColumn, NDArray[np.bool_] | None]:
+    """Returns the strings data[start[i]:stop[i]] and, unless all are valid UTF-8, a mask of the valid ones; invalid ones become empty."""
     valid = None if _is_ascii(data) else _valid_utf8(data, start, stop)
     if valid is not None:
         stop = np.where(valid, stop, start)
@@ -136,7 +136,7 @@ def _is_ascii(data: NDArray[np.uint8]) -> bool:
 def _valid_utf8(data: NDArray[np.uint8], start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.bool_] | None:
     """Returns a mask of the valid strings, or None if all are. The strings together may be valid although a character is cut in two."""
     raw = data.tobytes()
-    if _decodes(raw) and not (data[start[start < len(data)]] & 0xC0 == 0x80).any():
+    if _decodes(raw) and not any((data[cuts[cuts < len(data)]] & 0xC0 == 0x80).any() for cuts in (start, stop)):
         return None
     valid = np.array([_decodes(raw[first:last]) for first, last in zip(start.tolist(), stop.tolist(), strict=True)])
     return None if valid.all() else valid
@@ -169,5 +169,5 @@ def _read_only(encoded: TextBytes) -> TextBytes:
         return encoded
     views = [part.view() for part in encoded]
     for view in views:
-        view.flags.writeable = False
+        view.setflags(write=False)
     return TextBytes._make(views)

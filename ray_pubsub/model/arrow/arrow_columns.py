@@ -48,7 +48,10 @@ class ColumnReader:
         if self.attributes is not None and not self.attributes.leads_to(name):
             return
         kind = array.type
-        if isinstance(kind, pa.BaseExtensionType) and kind.extension_name in KNOWN_EXTENSIONS:
+        if is_string(kind):
+            if self._reads(name):
+                self._read_strings(name, array, rows)
+        elif isinstance(kind, pa.BaseExtensionType) and kind.extension_name in KNOWN_EXTENSIONS:
             storage = array.storage
             if kind.extension_name == "arrow.bool8":
                 storage = _not_zero(storage)
@@ -84,9 +87,6 @@ class ColumnReader:
 
     def _read_values(self, name: str, array: Any, rows: Rows) -> None:
         kind = array.type
-        if is_string(kind):
-            self._read_strings(name, array, rows)
-            return
         if not (pa.types.is_floating(kind) or _is_plain(kind)):
             reason = f"a column of type {kind} is not a number, string, boolean, timestamp or list; leave it out"
             self._reject_where(name, rows, _numpy(array.is_valid()), reason)
@@ -106,11 +106,9 @@ class ColumnReader:
             self._read_moments(name, array, rows)
 
     def _read_strings(self, name: str, array: Any, rows: Rows) -> None:
-        texts, valid = arrow_texts(name, array)
-        if array.null_count:
-            where = np.flatnonzero(_numpy(array.is_valid()))
-            texts, valid = texts.take(where), None if valid is None else valid[where]
-            rows = _chosen(rows, where)
+        texts, valid, places = arrow_texts(name, array)
+        if places is not None:
+            rows = _chosen(rows, places)
         if valid is not None:
             self._reject_where(name, rows, ~valid, "a string that is not valid UTF-8")
         self.lanes.append(Lane(name, Kind.STRING, rows, np.arange(len(texts)), strings=texts))

@@ -3,7 +3,7 @@ data."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,17 +19,51 @@ def is_string(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def arrow_texts(name: str, array: Any) -> tuple[TextColumn, NDArray[np.bool_] | None]:
-    """Returns the strings of an array and, unless all are valid UTF-8, a mask of the valid ones; invalid ones become empty. The string
-    of a null is arbitrary. `name` is the column's, for errors."""
+class ArrowTexts(NamedTuple):
+    """The strings of an array that are not null."""
+
+    texts: TextColumn
+    valid: NDArray[np.bool_] | None
+    """Which of them are valid UTF-8, None if all are. The others are empty here."""
+    places: NDArray[np.int64] | None
+    """Where in the array they are; None if nothing is null."""
+
+
+def arrow_texts(name: str, array: Any) -> ArrowTexts:
+    """Returns the strings of an array; `name` is the column's, for errors. Tables of sparse events have many columns that are mostly null,
+    so nothing is done for a null beyond finding it."""
     if pa.types.is_string_view(array.type):
         array = array.cast(pa.large_string())
-    _, offset_buffer, data_buffer = array.buffers()
-    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
-    if len(array) == 0 or offset_buffer is None:
-        return TextColumn(TextBytes(data[:0], *(np.zeros(len(array), np.int64),) * 2)), None
+    validity, offset_buffer, data_buffer = array.buffers()
+    size, first = len(array), array.offset
+    places = _places(name, validity, first, size) if array.null_count else None
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else NO_BYTES
+    if size == 0 or offset_buffer is None:
+        none = np.zeros(size if places is None else len(places), np.int64)
+        return ArrowTexts(TextColumn(TextBytes(data[:0], none, none)), None, places)
     width = np.int64 if pa.types.is_large_string(array.type) else np.int32
-    offsets = np.frombuffer(offset_buffer, width)[array.offset : array.offset + len(array) + 1].astype(np.int64)
-    if offsets[0] < 0 or offsets[-1] > len(data) or (offsets[1:] < offsets[:-1]).any():
+    offsets: NDArray[Any] = np.frombuffer(offset_buffer, width)[first : first + size + 1]
+    begin, end = int(offsets[0]), int(offsets[-1])
+    if begin < 0 or end > len(data) or (offsets[1:] < offsets[:-1]).any():
         raise TableError(name, "the column is damaged: its offsets do not lie within its data")
-    return checked_texts(data[offsets[0] : offsets[-1]], offsets - offsets[0])
+    if places is None:
+        bounds = offsets.astype(np.int64)
+        bounds -= begin
+        start, stop = bounds[:-1], bounds[1:]
+    else:
+        start, stop = offsets[places].astype(np.int64), offsets[1:][places].astype(np.int64)
+        start -= begin
+        stop -= begin
+    return ArrowTexts(*checked_texts(data[begin:end], start, stop), places)
+
+
+NO_BYTES = np.empty(0, np.uint8)
+
+
+def _places(name: str, validity: Any, first: int, size: int) -> NDArray[np.int64]:
+    """Returns the places of the bits that are set, counted from the first."""
+    held = np.frombuffer(validity, np.uint8)[first >> 3 : (first + size + 7) >> 3]
+    bits = np.unpackbits(held, bitorder="little")[first & 7 :]
+    if len(bits) < size:
+        raise TableError(name, "the column is damaged: it does not say of all rows whether they are null")
+    return np.flatnonzero(bits[:size].view(np.bool_))

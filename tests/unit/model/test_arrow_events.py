@@ -744,3 +744,22 @@ def test_lists_nest_as_deep_as_in_dicts(innermost: Any) -> None:
         assert list(arrow.rows()) == list(dicts.rows())
         assert problems(arrow) == problems(dicts)
         assert bool(arrow.errors) == (depth + isinstance(innermost, dict) > EVENT_DEPTH)
+
+
+def test_a_string_that_ends_within_a_character_because_a_null_holds_the_rest_is_invalid() -> None:
+    offsets, data = np.array([0, 1, 2, 3], np.int32), "éa".encode()
+    valid = pa.py_buffer(np.array([0b101], np.uint8))
+    array = pa.StringArray.from_buffers(3, pa.py_buffer(offsets), pa.py_buffer(data), valid, 1)
+    batch = from_arrow(pa.table({"s": array}))
+    assert [(error.attribute, error.position) for error in batch.errors] == [("s", 0)]
+
+
+def test_strings_of_a_slice_with_nulls() -> None:
+    texts = ["a", None, "é", "", None, None, "long " * 9, "z", None, "b", "日本"]
+    for start in range(len(texts)):
+        batch = from_arrow(pa.table({"s": pa.array(texts)[start:]}))
+        lanes = batch.lanes
+        present = [(row, text) for row, text in enumerate(texts[start:]) if text is not None]
+        assert [(row, lanes[0].plain(place)) for place, (row, _) in enumerate(present)] == present
+        rows = lanes[0].rows
+        assert (list(range(len(texts) - start)) if rows is None else rows.tolist()) == [row for row, _ in present]
