@@ -1,4 +1,4 @@
-"""The part of every handoff that runs in Spark's Python workers: puts Arrow batches of events into the object store, keeps several in
+"""The part of every handoff that runs in Spark's Python workers: publishes Arrow batches of events, keeps several in
 flight, and yields their results in order. Rows that are not valid events are set aside and do not stop the others."""
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ from ray_pubsub.sharding.frequency import AttributeFrequencies
 __all__ = ["PublishCounts"]
 
 HOT = 10
-"""The number of attributes listed in `stats`: those that most events carry, whose clauses are visited most often."""
+"""The number of attributes listed in `stats`: those that most events carry."""
 COUNTED = ("batches", "events", "bad_events", "matches", "retries", "failed", "deadly")
+"""`deadly`: events that made a shard crash."""
 
 
 class PublishCounts:

@@ -13,9 +13,9 @@ from actors.telemetry.process_memory import process_bytes
 if TYPE_CHECKING:
     from actors.http.application import Application
 
-__all__ = ["KIND", "exposition"]
+__all__ = ["CONTENT_TYPE", "exposition"]
 
-KIND = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 PREFIX = "ray_pubsub"
 STARTED = time.time()
 

@@ -11,7 +11,9 @@ from actors.http.backend import Backend
 __all__ = ["StatsCache"]
 
 FRESH = 1.0
+"""The seconds for which statistics are reused."""
 HOT = 10
+"""The number of subscriptions with the most matches to ask for."""
 
 
 class StatsCache:
@@ -25,6 +27,7 @@ class StatsCache:
 
     async def get(self) -> ServerStats:
         async with self._lock:
+            # While the server is away it is asked all the same, so that the caller gets the error and not old numbers.
             if self._found is None or time.monotonic() - self._asked >= FRESH or not self._backend.ready:
                 self._found = await self._backend.run(self._backend.server.stats, hot=HOT)
                 self._asked = time.monotonic()

@@ -1,4 +1,5 @@
-"""The mailbox of one subscriber: deliveries that wait by priority, are in flight, delayed or dead. It holds their sequence numbers only."""
+"""The mailbox of one subscriber: deliveries that wait by priority, are in flight, delayed or dead. It does not
+hold their contents; the log does."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from actors.mailboxes.settings import MailboxSettings
 from actors.mailboxes.stats import MailboxStats
 from actors.mailboxes.timers import Timers
 
-__all__ = ["Dead", "Flight", "Mailbox", "MailboxRun", "Swept"]
+__all__ = ["Dead", "Failures", "Flight", "Mailbox", "MailboxRun"]
 
 COUNTED = 8
 """The number of counters of a mailbox, beside those of its levels."""
@@ -50,7 +51,7 @@ class Dead(NamedTuple):
 
 
 @dataclass(slots=True)
-class Swept:
+class Failures:
     """The effects of a timeout or a nack, to be written to the store: the deliveries that failed with their attempts, those that became
     dead letters, and the dead letters that were dropped for them."""
 
@@ -65,8 +66,8 @@ class Swept:
 class Mailbox:
     """The mailbox of one subscriber. Not thread-safe: `Mailboxes` holds the lock.
 
-    A receipt is valid until its delivery is handed out again, refused or dead: an acknowledgement that comes after the visibility timeout,
-    but before the delivery was handed out again, still counts.
+    An acknowledgement counts until the delivery is handed out again, nacked or dead, even after the visibility timeout. The other calls
+    with a receipt count only while the delivery is in flight.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Mailbox:
             self._queue.take_counts(counted[COUNTED:])
 
     def counts(self) -> list[int]:
-        """Returns the counts since the start. The mailbox must be empty."""
+        """Returns the counts since the start. Only an empty mailbox is replaced by its counts (mailbox_table.py)."""
         own = [self._delivered, self._acked, self._dropped, self._expired, self._redeliveries, self._stale]
         return [*own, self.rejected, self.duplicates, *self._queue.counts()]
 
@@ -135,8 +136,8 @@ class Mailbox:
         return self._bury([dead])
 
     def take_over(self, before: Mailbox) -> None:
-        """Takes over the counts and dead letters of the mailbox that this one replaces. Deliveries that were in flight are then known by
-        the log only."""
+        """Takes over the counts and dead letters of the mailbox that this one replaces. Its deliveries, waiting or in
+        flight, are not taken over; the delivery log has them."""
         self._dead, self._attempts = before._dead, before._attempts
         self._delivered, self._acked, self._dropped = before._delivered, before._acked, before._dropped
         self._expired, self._redeliveries, self._stale = before._expired, before._redeliveries, before._stale
@@ -175,9 +176,9 @@ class Mailbox:
         self._time(until, [flight.delivery.item for flight in flights])
         return flights, [entry.item for entry in taken.lost]
 
-    def sweep(self, now: float) -> Swept:
+    def sweep(self, now: float) -> Failures:
         """Makes deliveries whose timer has ended wait again, or turns them into dead letters."""
-        swept = Swept({}, [], [])
+        swept = Failures({}, [], [])
         for until, numbers in self._timers.ended(now):
             back: list[Flight] = []
             for number in numbers:
@@ -221,10 +222,10 @@ class Mailbox:
         self._stale += len(stale)
         return settled, had_failed, stale
 
-    def nack(self, receipts: Iterable[Receipt], delay: float, now: float, reason: str) -> tuple[list[int], Swept]:
+    def nack(self, receipts: Iterable[Receipt], delay: float, now: float, reason: str) -> tuple[list[int], Failures]:
         """Makes the deliveries wait again after the delay, or turns them into dead letters. Returns the positions of stale receipts, and
         the effects."""
-        swept = Swept({}, [], [])
+        swept = Failures({}, [], [])
         flights, stale = self._pulled(receipts)
         back = [flight for flight in flights if self._may_try_again(flight, reason, now, swept)]
         if delay == 0:
@@ -343,7 +344,7 @@ class Mailbox:
         self._stale += len(stale)
         return flights, stale
 
-    def _may_try_again(self, flight: Flight, reason: str, now: float, swept: Swept) -> bool:
+    def _may_try_again(self, flight: Flight, reason: str, now: float, swept: Failures) -> bool:
         number = flight.sequence
         if flight.attempt < self._limit:
             self._attempts[number] = swept.failed[number] = flight.attempt

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from actors.mailboxes.delivery import AckReport, DeadLetter, DeliveryColumns, Receipt, StaleReceipt
 from actors.mailboxes.delivery_runs import by_mailbox, groups_of
-from actors.mailboxes.mailbox import COUNTED, Dead, Flight, Mailbox, MailboxRun, Swept
+from actors.mailboxes.mailbox import COUNTED, Dead, Failures, Flight, Mailbox, MailboxRun
 from actors.mailboxes.mailbox_table import MailboxTable
 from actors.mailboxes.offsets.offset_mailbox import OffsetMailbox
 from actors.mailboxes.queue.on_time import LEVEL_COUNTED, LevelStats
@@ -266,7 +266,7 @@ class MailboxState:
         if isinstance(code, int):
             self.boxes.emptied(code)
 
-    def keep(self, swept: Swept) -> None:
+    def keep(self, swept: Failures) -> None:
         """Queues the failures and deaths for the next commit."""
         if swept.failed:
             self._store.queue(self._store.failed(swept.failed))

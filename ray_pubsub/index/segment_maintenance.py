@@ -38,8 +38,8 @@ class SegmentMaintenance:
         self._removed = 0
         self._dead = DeadClauses()
         self._blocks_seen = 0
-        self._look_after = index.policy.removals_until_a_look(0)
-        self._look_at = self._look_after
+        self._count_after = index.policy.removals_until_count(0)
+        self._look_at = self._count_after
         """Blocks are checked when the total number of removals reaches this."""
         self._one_at_a_time = threading.RLock()
         self._thread: threading.Thread | None = None
@@ -71,14 +71,14 @@ class SegmentMaintenance:
         """Does everything there is to do now."""
         with self._one_at_a_time:
             removed = self._removed
-            self._look_at = removed + self._look_after
+            self._look_at = removed + self._count_after
             while self._index.snapshot.sealed and not self._abandoned:
                 self._build_sealed()
             while not self._abandoned and (chosen := self._index.policy.choose(*self._sizes())):
                 self._merge([self._index.snapshot.blocks[number] for number in chosen])
             clauses = sum(map(len, self._index.snapshot.blocks))
-            self._look_after = self._index.policy.removals_until_a_look(clauses)
-            self._look_at = removed + self._look_after
+            self._count_after = self._index.policy.removals_until_count(clauses)
+            self._look_at = removed + self._count_after
             self._blocks_seen = len(self._index.snapshot.blocks)
 
     def merge_all(self) -> None:

@@ -15,8 +15,8 @@ __all__ = ["RuleBook"]
 
 
 class RuleBook:
-    """Only the writer changes it. Readers hold `died` and `level_of`: these arrays are replaced when they must grow, and of a number once
-    given only its entry in `died` changes."""
+    """Only the writer changes it. Readers hold `died` and `level_of`: these arrays are replaced by longer ones when they are full. Once a
+    number is assigned, nothing about it changes but `died`."""
 
     def __init__(self) -> None:
         self.number_of: dict[str | int, int] = {}
@@ -27,7 +27,7 @@ class RuleBook:
 
     @property
     def count(self) -> int:
-        """The number of numbers assigned so far."""
+        """How many numbers were assigned so far."""
         return len(self.ids)
 
     def add(self, ids: Sequence[str | int], levels: Any, sources: Sequence[Source]) -> tuple[list[int], list[int]]:
@@ -48,7 +48,7 @@ class RuleBook:
         added = list(given.values())
         for number in set(range(first, end)).difference(added):
             self.sources[number] = None
-            self.died[number] = 0
+            self.died[number] = 0  # never visible: a later rule of the same call has its id
         return added, replaced
 
     def remove(self, ids: Sequence[str | int]) -> list[int]:
@@ -62,5 +62,5 @@ class RuleBook:
         return source
 
     def instantiable(self, numbers: Sequence[int]) -> list[int]:
-        """Returns the rules above the default level: the others change no event's priority."""
+        """Returns the rules that get cells in the filters: those above the default level. The others change no event's priority."""
         return [number for number, level in zip(numbers, self.level_of[list(numbers)].tolist(), strict=True) if level]

@@ -21,7 +21,7 @@ SYLLABLES = [first + second for first in "bcdfghklmnprstvw" for second in ("a", 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Subscription i is texts[i]."""
+    """A workload whose subscriptions are texts: texts[i] is subscription i."""
 
     name: str
     texts: list[str]
@@ -32,7 +32,8 @@ def prefixes(
     subscriptions: int, share: float = 0.5, length: int = 3, *, largest: int = 8, event_size: int = 60, events: int = 200,
     seed: int = 1,
 ) -> Written:  # fmt: skip
-    """Tests are `=`, or with this share prefixes of this many letters, on 10,000 attributes with numbers and 100 with words."""
+    """A test is with probability `share` a prefix of `length` letters, on one of 100 attributes with words, else `=` on one of 10,000 with
+    numbers."""
     rng = np.random.default_rng(seed)
     words = _words(rng)
     sizes = rng.integers(1, largest + 1, subscriptions)
@@ -53,13 +54,15 @@ def prefixes(
     carried = distinct_in_rows(rng, NUMERIC, (events, event_size), 0.0).tolist()
     values = rng.integers(1, 51, (events, event_size)).tolist()
     carried_words = distinct_in_rows(rng, TEXTUAL, (events, min(event_size, TEXTUAL) // 2), 0.0)
-    said = zipf_ranks(rng, VOCABULARY, carried_words.shape, 1.0)
-    made: list[dict[str, Any]] = []
-    for row, numbers, those, spoken in zip(carried, values, carried_words.tolist(), said.tolist(), strict=True):
+    word_ranks = zipf_ranks(rng, VOCABULARY, carried_words.shape, 1.0)
+    event_list: list[dict[str, Any]] = []
+    for row, numbers, text_attributes, ranks in zip(
+        carried, values, carried_words.tolist(), word_ranks.tolist(), strict=True
+    ):
         event: dict[str, Any] = {f"a{attribute}": value for attribute, value in zip(row, numbers, strict=True)}
-        event |= {f"t{attribute}": words[rank] for attribute, rank in zip(those, spoken, strict=True)}
-        made.append(event)
-    return Written("prefixes", texts, made)
+        event |= {f"t{attribute}": words[rank] for attribute, rank in zip(text_attributes, ranks, strict=True)}
+        event_list.append(event)
+    return Written("prefixes", texts, event_list)
 
 
 def forms(

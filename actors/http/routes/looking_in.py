@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from actors.http.problems import HttpError, problem_of
-from actors.http.prometheus import KIND, exposition
+from actors.http.prometheus import CONTENT_TYPE, exposition
 from actors.http.recent_events import backtest
 from actors.http.requests import Request, Response
 from actors.http.routes.subscribing import id_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["console", "console_file", "explain", "health", "metrics", "readiness", "run_backtest", "stats"]
 
 MOST_MATCHES = 200
-KINDS = {
+CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -108,7 +108,7 @@ async def metrics(app: Application, request: Request) -> Response:
         found = await app.stats.get()
     except RayPubSubError:
         found = None
-    return Response(exposition(app, found), kind=KIND)
+    return Response(exposition(app, found), kind=CONTENT_TYPE)
 
 
 async def console(app: Application, request: Request) -> Response:
@@ -123,7 +123,7 @@ def _file(name: str) -> Response:
     content = _content(name)
     if content is None:
         raise HttpError(404, f"the console has no file {name}")
-    kind = KINDS[name[name.rindex(".") :]]
+    kind = CONTENT_TYPES[name[name.rindex(".") :]]
     headers = {
         "content-security-policy": POLICY,
         "referrer-policy": "no-referrer",
@@ -137,7 +137,7 @@ def _file(name: str) -> Response:
 def _listed() -> dict[str, bytes]:
     """Reads the files once, so that only files of the package can be requested."""
     folder = files("actors.http") / "console"
-    return {each.name: each.read_bytes() for each in folder.iterdir() if each.name.endswith(tuple(KINDS))}
+    return {each.name: each.read_bytes() for each in folder.iterdir() if each.name.endswith(tuple(CONTENT_TYPES))}
 
 
 def _content(name: str) -> bytes | None:

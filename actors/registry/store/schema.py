@@ -17,7 +17,7 @@ APPLICATION = 0x72707362
 SCHEMA = 4
 
 TABLES = """
--- Which store this is: numbers and versions of another one mean nothing here.
+-- The lineage, which says which store this is: numbers and versions of another one mean nothing here.
 CREATE TABLE identity (value TEXT NOT NULL);
 INSERT INTO identity VALUES (lower(hex(randomblob(16))));
 
@@ -31,22 +31,25 @@ INSERT INTO commits VALUES (0, 1);
 CREATE TABLE subscribers (code INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE routes (code INTEGER PRIMARY KEY, route BLOB NOT NULL UNIQUE);
 
--- An id has no declared type, so that 1 and '1' differ.
+-- An id has no declared type, so that 1 and '1' differ. `part`: which part of its pivot it is in (placement.py).
 CREATE TABLE subscriptions (
     number INTEGER PRIMARY KEY, id NOT NULL UNIQUE, subscriber INTEGER NOT NULL, shard INTEGER NOT NULL, route INTEGER NOT NULL,
     part INTEGER NOT NULL, version INTEGER NOT NULL, expression TEXT NOT NULL
 );
 CREATE INDEX subscriptions_by_subscriber ON subscriptions (subscriber);
 
--- Subscriptions given as intervals, thousands in one row, in Arrow's format (interval_blocks.py). The shards, which change, are apart.
+-- Subscriptions given as intervals, thousands in one row, in Arrow's format (interval_blocks.py). Their shards
+-- change, so they are in a column of their own.
 CREATE TABLE blocks (
     block INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL, version INTEGER NOT NULL,
     subscriptions BLOB NOT NULL, shards BLOB NOT NULL
 );
 CREATE TABLE block_rows (block INTEGER PRIMARY KEY, rows BLOB NOT NULL);
+-- The removed ones among them: a block is not rewritten for each.
 CREATE TABLE dead (number INTEGER PRIMARY KEY);
 
--- Subscriptions that left a shard: for another one, or (target null) for good. New ones are found by their numbers.
+-- Subscriptions that left a shard: moved to `target`, or removed if it is null. Added ones need no row: they have higher numbers than those
+-- that the shard knows.
 CREATE TABLE changes (version INTEGER NOT NULL, source INTEGER NOT NULL, target INTEGER, count INTEGER NOT NULL, numbers BLOB NOT NULL);
 CREATE INDEX changes_by_version ON changes (version);
 
@@ -55,7 +58,9 @@ CREATE TABLE metadata (number INTEGER PRIMARY KEY, data TEXT, tags TEXT NOT NULL
 CREATE TABLE tags (tag TEXT NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (tag, number)) WITHOUT ROWID;
 
 CREATE TABLE rules (id PRIMARY KEY NOT NULL, level TEXT NOT NULL, expression TEXT NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID;
+-- `place` is the number of the shard or coordinator.
 CREATE TABLE epochs (role TEXT NOT NULL, place INTEGER NOT NULL, epoch INTEGER NOT NULL, PRIMARY KEY (role, place)) WITHOUT ROWID;
+-- `rank` is the order of arrival: the oldest are deleted.
 CREATE TABLE idempotency_keys (rank INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, answer BLOB NOT NULL);
 """
 

@@ -4,7 +4,7 @@ An engine's cost is the geometric mean of its estimates for a single event and f
 wide and narrow ones are both considered, and the choice is the engine whose worse case is the closest to the best engine. The library is
 tuned for `dense` and `pivot`; any other engine must be better by MARGIN.
 
-A plain scan is not considered: pivot lists do only a part of its work, and below some thousands of clauses no choice is made.
+A plain scan is not considered: pivot lists do only a part of its work, and a tail is scanned anyway.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Finds the clauses that test a flag of an event. A flag is the number of a computed attribute that is true of a row."""
+"""Sorts flags, drops repeated ones, and finds the clauses that test one. A flag is given as a row and the number of a computed attribute
+that is true of it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ __all__ = ["clauses_of_flags", "distinct_flags", "flags_by_row"]
 
 @compiled
 def distinct_flags(rows, numbers):
-    """Returns which pairs come for the first time: equal rows lie together, and a row has few flags or many."""
+    """Returns which pairs come for the first time. Equal rows are neighbours; the flags of a row are compared pair by pair, or sorted if
+    they are many."""
     keep = np.ones(len(rows), np.bool_)
     start = 0
     while start < len(rows):
@@ -52,8 +54,9 @@ def flags_by_row(rows, numbers, size):
 
 @compiled
 def clauses_of_flags(rows, places, starts, owners, offsets):
-    """The owners of clauses that ask for one flag each: those of place i are owners[starts[i]:starts[i + 1]]. A flag whose place is
-    beyond `starts` is asked for by none. Fills `offsets` (zero, one per row and one more) and returns the owners; flags come by row."""
+    """The owners of clauses that test one flag each: those of place i are owners[starts[i]:starts[i + 1]]. `places[i]` is the position of
+    flag i in `starts`; a flag outside of it is tested by no clause. Fills `offsets` (zero, one per row and one more) and returns the
+    owners; flags come by row."""
     flags = len(starts) - 1
     total = 0
     for flag in range(len(rows)):

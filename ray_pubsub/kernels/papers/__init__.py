@@ -1,1 +1,1 @@
-"""Kernels of the papers' engines."""
+"""Kernels of the engines rein, dexin, gem and opindex, each after a paper."""

@@ -1,1 +1,1 @@
-"""Kernels that merge the answers of shards."""
+"""Kernels of the server's decisions: routes of texts, look-ups, merging of answers."""
