@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from ray_pubsub.kernels.columns.cut_integers import cut_integers, cut_many
 from ray_pubsub.kernels.readiness import are_ready
+from ray_pubsub.workspace import workspace
 
 __all__ = ["IntegerCutter"]
 
@@ -20,28 +20,36 @@ FEW = 1000
 NOTHING = np.empty(0, dtype=np.int64)
 
 
-class IntegerCutter(threading.local):
-    """The kernel with its buffers; each thread has its own."""
+class _Buffers:
+    """The memory of the kernel. The kernel reads and writes arrays; Python accesses the same memory as bytearrays. Making an array of every
+    text took longer than splitting it."""
 
-    def __init__(self) -> None:
-        # The kernel reads and writes arrays; Python accesses the same memory as bytearrays. Making an array of every text took longer
-        # than splitting it.
-        text, skeleton = bytearray(LONGEST), bytearray(LONGEST)
-        self._text_bytes, self._skeleton_bytes = memoryview(text), memoryview(skeleton)
-        self._text = np.frombuffer(text, dtype=np.uint8)
-        self._skeleton = np.frombuffer(skeleton, dtype=np.uint8)
-        self._values = np.empty(MOST, dtype=np.int64)
+    __slots__ = ("skeleton", "skeleton_bytes", "text", "text_bytes", "values")
+
+    def __init__(self, longest: int) -> None:
+        text, skeleton = bytearray(longest), bytearray(longest)
+        self.text_bytes, self.skeleton_bytes = memoryview(text), memoryview(skeleton)
+        self.text = np.frombuffer(text, dtype=np.uint8)
+        self.skeleton = np.frombuffer(skeleton, dtype=np.uint8)
+        self.values = np.empty(MOST, dtype=np.int64)
+
+
+class IntegerCutter:
+    """The kernel, with buffers of the calling thread's workspace."""
+
+    __slots__ = ()
 
     def __call__(self, text: str) -> tuple[bytes | None, NDArray[np.int64]]:
         """Returns the text without its integers, and the integers. The text is None if the kernel does not handle it."""
         length = len(text)
         if not text.isascii() or not 0 < length <= LONGEST or not are_ready():
             return None, NOTHING
-        self._text_bytes[:length] = text.encode()
-        written, found = cut_integers(self._text, length, self._skeleton, self._values)
+        buffers = workspace().take(_Buffers, _Buffers, LONGEST)
+        buffers.text_bytes[:length] = text.encode()
+        written, found = cut_integers(buffers.text, length, buffers.skeleton, buffers.values)
         if written < 0 or found == 0:
             return None, NOTHING
-        return bytes(self._skeleton_bytes[:written]), self._values[:found].copy()
+        return bytes(buffers.skeleton_bytes[:written]), buffers.values[:found].copy()
 
     def many(self, texts: Sequence[str]) -> list[tuple[bytes | None, NDArray[np.int64]]] | None:
         """Returns for every text what a call returns, in one call of a kernel that releases the GIL. Consecutive texts with equal

@@ -74,6 +74,7 @@ def _parsed(text: str, limits: Limits, start: str) -> Any:
         _CURRENT.limits, _CURRENT.text, _CURRENT.cases, _CURRENT.extracts = around
 
 
+# Not in the thread's workspace: this is the state of a parse, put back when a parse within it ends, not memory that is used again.
 class _Current(threading.local):
     """The current parse of this thread: its limits, its text, and the number of open `case`s."""
 

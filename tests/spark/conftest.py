@@ -29,6 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2, 4]").appName("ray-pubsub tests")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
+    builder = builder.config("spark.python.daemon.module", "tests.spark.python_daemon")  # modules are imported once
     warehouse = tmp_path_factory.mktemp("spark")
     session = builder.config("spark.sql.warehouse.dir", str(warehouse)).getOrCreate()
     yield session
