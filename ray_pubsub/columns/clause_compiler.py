@@ -8,7 +8,7 @@ normal_form.py, one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from ray_pubsub.columns.disjunctions import single_tests
 from ray_pubsub.columns.interval_compiler import Interval, IntervalRecipe
 from ray_pubsub.columns.test_records import Form, Side, TestRecord, as_alternative
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.language.lowering import is_flag, lowered, single_test
+from ray_pubsub.language.lowering import is_flag, lowered, tested_names, whole_tests
 from ray_pubsub.language.normal_form import Test, normalize
 from ray_pubsub.language.shapes import Expression, Shape, fill_leaf
 from ray_pubsub.language.terms import Condition
@@ -46,8 +46,11 @@ BY_CONSTANTS = {
     "= all",
     "!= all",
     "ip_in",
+    "geo_in_box",
 }
-"""Functions whose test is on an attribute that depends on the function's constants."""
+"""Functions whose tests, or their attributes, depend on the function's constants: what one expression gives is no recipe for another."""
+MADE_FROM_CONSTANTS = {"ip_in", "geo_in_box"}
+"""Those among them, beside the flags, that a recipe makes directly if they are not negated."""
 MOST_RECIPES = 4096
 LARGEST_MEMORY = 65_536
 ORDERED = (Kind.NUMBER, Kind.TIMESTAMP)
@@ -72,7 +75,7 @@ class Compiled:
 
 
 class _SeveralTests(Exception):  # noqa: N818 - never leaves this file
-    """Raised when a function that a recipe treats as one test needs several tests with these constants."""
+    """Raised when a function that a recipe makes directly is no conjunction of intervals with these constants."""
 
 
 class Recipe(NamedTuple):
@@ -185,6 +188,8 @@ class Compiler:
                     by_attribute[""] = [(leaf, negated)]
                     continue
                 by_attribute.setdefault(leaf.attribute, []).append((leaf, negated))
+            if _tested_twice(conjunction, by_attribute):
+                return None
             recipe.append([self._maker(name, literals) for name, literals in sorted(by_attribute.items())])
         return Recipe(recipe)
 
@@ -196,18 +201,21 @@ class Compiler:
         return Recipe([[self._maker(name, [literal]) for name, literal in members] for members in found], True)
 
     def _function_maker(self, leaf: Holds) -> Maker:
-        """Returns the maker for a function that is one test, on an attribute named by the constants."""
+        """Returns the maker for a function that is a conjunction of intervals, on attributes that may depend on the constants."""
         number = self._vocabulary.attributes.number
 
-        def make(constants: tuple[Any, ...]) -> list[TestRecord]:
+        def make(constants: tuple[Any, ...]) -> list[TestRecord] | None:
             filled = fill_leaf(leaf, constants)
             assert isinstance(filled, Holds)
-            test = single_test(filled)
-            if test is None:
+            tests = whole_tests(filled)
+            if tests is None:
                 raise _SeveralTests
-            name, kind, low, high = test
-            term = Condition(filled) if kind is Kind.BOOLEAN else None
-            return [(number(name, term), Form.INTERVAL, int(kind), Side.BEFORE, Side.AFTER, low, 0.0, high, 0.0)]
+            records = []
+            for name, kind, low, high in tests:
+                attribute = number(name, Condition(filled) if kind is Kind.BOOLEAN else None)
+                bounds = (*split_number(low), *split_number(high))
+                records.append((attribute, Form.INTERVAL, int(kind), Side.BEFORE, Side.AFTER, *bounds))
+            return records or None
 
         return make
 
@@ -296,7 +304,7 @@ def _conjunctions(tree: Tree, negated: bool) -> list[list[Literal]] | None:
     attribute, which normal_form.py combines into one test."""
     if isinstance(tree, Not):
         return _conjunctions(tree.child, not negated)
-    if isinstance(tree, Holds) and (negated or not (is_flag(tree) or tree.function == "ip_in")):
+    if isinstance(tree, Holds) and (negated or not (is_flag(tree) or tree.function in MADE_FROM_CONSTANTS)):
         return None if tree.function in BY_CONSTANTS else _conjunctions(lowered(tree, negated), False)
     if not isinstance(tree, And | Or):
         return [[(tree, negated)]]
@@ -315,6 +323,14 @@ def _conjunctions(tree: Tree, negated: bool) -> list[list[Literal]] | None:
         return None
     joined = [conjunction for part in parts for conjunction in part or ()]
     return joined if len(joined) <= LARGEST_RECIPE else None
+
+
+def _tested_twice(conjunction: list[Literal], by_attribute: Mapping[str, object]) -> bool:
+    """Returns whether a predicate tests an attribute that a box or network beside it tests, too; normal_form.py intersects such tests."""
+    for leaf, _ in conjunction:
+        if isinstance(leaf, Holds) and leaf.function in MADE_FROM_CONSTANTS:
+            return any(name in by_attribute for name in tested_names(leaf))
+    return False
 
 
 def _disjunctions(tree: Tree, negated: bool) -> list[list[tuple[str, Literal]]] | None:

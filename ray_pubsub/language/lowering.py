@@ -31,7 +31,7 @@ from ray_pubsub.language.tree import (
 )
 from ray_pubsub.model.values import Kind
 
-__all__ = ["flag_name", "is_flag", "lowered", "single_test"]
+__all__ = ["flag_name", "is_flag", "lowered", "tested_names", "whole_tests"]
 
 ZERO = Operand(Kind.NUMBER, 0)
 FLAGS = {"list_contains", "list_has_any", "exists", "geo_within", "geo_in_polygon"}
@@ -151,16 +151,30 @@ def _called(function: str, name: str) -> str:
     return computed_name(Call(function, (term_of(name),)))
 
 
-def single_test(leaf: Holds) -> tuple[str, Kind, int, int] | None:
-    """Returns the name, kind and bounds if the function is one interval on one computed attribute."""
+def whole_tests(leaf: Holds) -> list[tuple[str, Kind, float, float]] | None:
+    """Returns the name, kind and bounds of each test if the function is a conjunction of intervals, each on an attribute of its own; no
+    tests if it can never hold with these constants, and None for every other function."""
     if is_flag(leaf):
-        return flag_name(leaf), Kind.BOOLEAN, 1, 1
+        return [(flag_name(leaf), Kind.BOOLEAN, 1, 1)]
     if leaf.function == "ip_in" and len(leaf.constants) == 1:
         network = read_network(leaf.constants[0].plain)
         if network.upper is None:
             name = _called(network.function, leaf.attributes[0])
-            return name, Kind.NUMBER, network.first, network.last
+            return [(name, Kind.NUMBER, network.first, network.last)]
+    if leaf.function == "geo_in_box" and len(set(leaf.attributes)) == 2:
+        south, west, north, east = (constant.plain for constant in leaf.constants)
+        latitude, longitude = leaf.attributes
+        if west <= east:
+            tests = [(latitude, Kind.NUMBER, south, north), (longitude, Kind.NUMBER, west, east)]
+            return tests if south <= north else []
     return None
+
+
+def tested_names(leaf: Holds) -> tuple[str, ...]:
+    """Returns the names that the tests of a box or of networks are on."""
+    if leaf.function == "ip_in":
+        return tuple(_called(function, leaf.attributes[0]) for function in ("ip4", "ip6_upper", "ip6_lower"))
+    return leaf.attributes
 
 
 def _quantified(leaf: Holds, name: str, negated: bool) -> Tree:

@@ -85,6 +85,40 @@ def test_the_answer_of_a_list_is_a_value(engine: str) -> None:
 
 
 @every_engine
+@pytest.mark.parametrize("form", ["{}", "not ({})", "a > 1 and {}", "{} or b = 3"])
+def test_one_shape_with_many_constants(engine: str, form: str) -> None:
+    """Functions whose tests depend on their constants, as a box across the antimeridian: what one text gives is no recipe for the next."""
+    constants = [(n % 5 - 1, n % 7, n % 4 + 1, 4 - n % 6) for n in range(24)]
+    texts = [
+        template.format(*each)
+        for template in (
+            "geo_in_box(a, b, {0}, {1}, {2}, {3})",
+            "geo_in_box(a, a, {0}, {1}, {2}, {3})",
+            "geo_within(a, b, {0}, {1}, 20{1})",
+            "geo_in_polygon(a, b, 'POLYGON(({0} 0, {1} 4, 4 {2}))')",
+            "ip_in(s, '10.0.0.{1}/32', '::{2}')",
+            "ip_in(s, '10.0.0.{1}')",
+            "{0} <= any(l)",
+            "{1} != all(l)",
+            "list_has_all(l, [{1}, {2}])",
+            "exists(o, n = {1} and m > {0})",
+            "case when a > {0} then b else {1} end = {2}",
+        )
+        for each in constants
+    ]
+    texts = [form.format(text) for text in texts]
+    events = [
+        {"a": n % 4, "b": n % 3, "s": f"10.0.0.{n}", "l": [n, 2, 3], "o": [{"n": n, "m": 1}, {"n": 2, "m": n}]}
+        for n in range(6)
+    ]
+    scan, index = MatchIndex("scan"), MatchIndex(engine)
+    for number, text in enumerate(texts):
+        scan.add(number, text)
+        index.add(number, text)
+    assert matches(index, events) == matches(scan, events)
+
+
+@every_engine
 def test_many_constants_on_one_list(engine: str) -> None:
     index = MatchIndex(engine)
     index.add_many(range(3000), [f"list_contains(tags, 't{number}')" for number in range(3000)], atomic=True)

@@ -53,7 +53,8 @@ def called(text: str, position: int, name: str, arguments: list[Any], limits: Li
         template = PATTERNS[function]
         pattern = predicates.changed(terms[1], lambda given: template.format(_escaped(given)))
         return 1, predicates.like(terms[0], pattern, Operand(Kind.STRING, ESCAPE), False, limits)
-    if function not in FUNCTIONS or not function[0].isalpha() or function in HIDDEN:
+    is_sign = not function[0].isalpha() and name.lower() not in SYNONYMS  # mod(a, b) is a % b
+    if function not in FUNCTIONS or is_sign or function in HIDDEN:
         raise _unknown(text, position, name)
     return operation(function, terms, limits)
 

@@ -43,7 +43,8 @@ class Function:
 
 FUNCTIONS: dict[str, Function] = {}
 SYNONYMS = {
-    "len": "length", "char_length": "length", "character_length": "length", "array_length": "cardinality", "substring": "substr",
+    "len": "length", "char_length": "length", "character_length": "length", "array_length": "cardinality",
+    "size": "cardinality", "array_size": "cardinality", "substring": "substr",
     "lcase": "lower", "ucase": "upper", "ceiling": "ceil", "startswith": "starts_with", "endswith": "ends_with", "prefix": "starts_with",
     "suffix": "ends_with", "ifnull": "coalesce", "nvl": "coalesce", "mod": "%", "array_contains": "list_contains",
     "list_has": "list_contains", "array_has": "list_contains", "arrays_overlap": "list_has_any", "array_has_any": "list_has_any",

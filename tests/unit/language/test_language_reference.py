@@ -50,6 +50,7 @@ def test_every_function_is_listed() -> None:
     names = {name for name in {*FUNCTIONS, *HOLDING, *SYNONYMS} if name[0].isalpha()} - HIDDEN
     synonyms = {
         "array_length",
+        "array_size",
         "character_length",
         "lcase",
         "ucase",
@@ -57,7 +58,6 @@ def test_every_function_is_listed() -> None:
         "endswith",
         "prefix",
         "suffix",
-        "mod",
     }
     synonyms |= {
         "list_has",
