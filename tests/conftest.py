@@ -45,7 +45,8 @@ os.environ.setdefault("RAY_worker_niceness", "0")
 
 TOGETHER = {
     "tests/cluster/failures/": "1", "tests/http/": "1",
-    "tests/cluster/test_documents.py": "1", "tests/cluster/test_examples.py": "1", "tests/cluster/test_own_cluster.py": "1",
+    "tests/cluster/test_documents.py": "1", "tests/cluster/test_examples.py": "1", "tests/cluster/test_joining.py": "1",
+    "tests/cluster/test_own_cluster.py": "1",
     "tests/cluster/": "2", "tests/spark/": "2",
 }  # fmt: skip
 """The tests of these folders and files (the first that fits) run in two processes, one of "1" and one of "2", which take about as long.
