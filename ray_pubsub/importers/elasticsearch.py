@@ -9,7 +9,9 @@ from typing import Any
 
 from ray_pubsub.errors import RuleFormatError
 from ray_pubsub.importers.conditions import FALSE, TRUE, Condition, Test, all_of, at_least, negated, write
-from ray_pubsub.importers.field import Field, Written, constant, literal_pattern
+from ray_pubsub.importers.date_math import bound_of
+from ray_pubsub.importers.field import Field, constant, literal_pattern
+from ray_pubsub.importers.geo_queries import in_box, within_distance
 from ray_pubsub.importers.report import ImportedRule, ImportReport, import_rules, numbered
 from ray_pubsub.language.words import write_name
 
@@ -19,8 +21,6 @@ FORMAT = "Elasticsearch"
 BOUNDS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 IGNORED = {"boost", "_name"}
 """Parameters that change scores, but not what matches."""
-NOW = re.compile(r"now(?:([+-])(\d+)([smhHdw]))?")
-UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "H": "hours", "d": "days", "w": "weeks"}
 LUCENE_ONLY = re.compile(r"(?<!\\)[~&<>@#\"]")
 """Operators of Lucene's regular expressions that others do not have."""
 
@@ -32,9 +32,10 @@ def from_elasticsearch(queries: Any, *, timestamps: Collection[str] = (), lists:
     >>> from_elasticsearch({"q1": query}).rules[0].expression
     "brand = 'acme' and price < 9"
 
-    Understands bool with minimum_should_match, term, terms, range, exists, prefix, wildcard, regexp, nested, constant_score, match_all and
-    match_none, on fields that are not analysed. `timestamps`: fields that hold points in time, which are compared as such; there "now-1h"
-    may stand. `lists`: fields may have several values, of which one must match; patterns on such fields are rejected."""
+    Understands bool with minimum_should_match, term, terms, range, exists, prefix, wildcard, regexp, nested, constant_score, match_all,
+    match_none, geo_distance and geo_bounding_box, on fields that are not analysed. `timestamps`: fields that hold points in time, which
+    are compared as such; there "now-1d/d" may stand. A place is an object of lat and lon in the event. `lists`: fields may have several
+    values, of which one must match; patterns on such fields are rejected."""
     reader = _Reader(frozenset(timestamps), lists)
 
     def translate(id: Any, query: Any) -> ImportedRule:
@@ -117,8 +118,8 @@ class _Reader:
 
     def _equal(self, field: Field, name: str, values: list[Any]) -> Condition:
         if name in self._timestamps:
-            moments = [self._moment(name, value).text for value in values]
-            listed, subject = ", ".join(moments), field.text
+            bounds = [bound_of("=", _text("a date", name, value), FORMAT) for value in values]
+            listed, subject = ", ".join(bound.text for _, bound in bounds), field.text
             return Test((f"{subject} in ({listed})",), (f"{subject} is null", f"{subject} not in ({listed})"))
         return field.among(values)
 
@@ -136,19 +137,17 @@ class _Reader:
         parts = []
         for operator, value in bounds:
             constant(value, FORMAT)
-            parts.append(field.compared(operator, self._moment(name, value) if name in self._timestamps else value))
+            if name in self._timestamps:
+                parts.append(field.compared(*bound_of(operator, _text("a date", name, value), FORMAT)))
+            else:
+                parts.append(field.compared(operator, value))
         return all_of(parts) if parts else field.present()
 
-    def _moment(self, name: str, value: Any) -> Written:
-        """Translates a date as written in JSON, or date math."""
-        text = _text("a date", name, value)
-        found = NOW.fullmatch(text)
-        if found is None and text.startswith("now"):
-            raise RuleFormatError(FORMAT, f"{name}: the date {text!r} cannot be expressed; now-1h can")
-        if found is None:
-            return Written(f"timestamp {constant(text.replace('T', ' ').removesuffix('Z'), FORMAT)}")
-        sign, number, unit = found.groups()
-        return Written("now()" if sign is None else f"now() {sign} interval '{number} {UNITS[unit]}'")
+    def _geo_distance(self, body: Any) -> Condition:
+        return within_distance(body, self._prefix, self._lists, FORMAT)
+
+    def _geo_bounding_box(self, body: Any) -> Condition:
+        return in_box(body, self._prefix, self._lists, FORMAT)
 
     def _exists(self, body: Any) -> Condition:
         if not isinstance(body, Mapping) or not isinstance(body.get("field"), str):
@@ -216,6 +215,8 @@ QUERIES = {
     "wildcard": _Reader._wildcard,
     "regexp": _Reader._regexp,
     "nested": _Reader._nested,
+    "geo_distance": _Reader._geo_distance,
+    "geo_bounding_box": _Reader._geo_bounding_box,
     "constant_score": _Reader._constant_score,
     "match_all": _Reader._match_all,
     "match_none": _Reader._match_none,

@@ -147,6 +147,68 @@ def test_points_in_time() -> None:
 
 
 @pytest.mark.parametrize(
+    ("operator", "since"),
+    [("gte", dt.datetime(2024, 2, 1)), ("gt", dt.datetime(2024, 3, 1)), ("lt", dt.datetime(2024, 2, 1)), ("lte", dt.datetime(2024, 3, 1))],
+)  # fmt: skip
+@pytest.mark.parametrize("date", ["2024-02-29||/M", "2024-01-31T23:30:00Z||+1h+30m/M"])
+def test_a_rounded_date_stands_for_its_whole_unit(operator: str, since: dt.datetime, date: str) -> None:
+    """Which moments are compared is from the reference of Elasticsearch's range query, "Date math and rounding"."""
+    queries = [{"range": {"at": {operator: date}}}, {"range": {"at": {operator: "2024-02-10||/d"}}}]
+    index = MatchIndex()
+    index.add_many(**from_elasticsearch(queries, timestamps=["at"]).columns())
+    day = dt.datetime(2024, 2, 11 if operator in ("gt", "lte") else 10)
+    for place, turn in ((0, since), (1, day)):
+        after, before = turn, turn - dt.timedelta(microseconds=1)
+        found = [place in index.match({"at": moment}) for moment in (before, after)]
+        assert found == ([False, True] if operator.startswith("g") else [True, False])
+
+
+def test_days_from_now() -> None:
+    queries = {
+        "yesterday": {"range": {"at": {"gte": "now-1d/d", "lt": "now/d"}}},
+        "until today": {"range": {"at": {"lte": "now/d"}}},
+    }
+    report = from_elasticsearch(queries, timestamps=["at"])
+    assert [rule.expression for rule in report] == [
+        "at >= date_trunc('day', now() - interval '1 days') and at < date_trunc('day', now())",
+        "at < date_trunc('day', now()) + interval '1 day'",
+    ]
+    index = MatchIndex()
+    index.add_many(**report.columns())
+    assert index.match({"at": dt.datetime(2024, 5, 1)}) == ["until today"]
+    assert index.match({"at": dt.datetime(2224, 5, 1)}) == []
+
+
+@pytest.mark.parametrize("engine", ["auto", "scan"])
+def test_places(engine: str) -> None:
+    circle = {"geo_distance": {"distance": "12km", "spot": {"lat": 40, "lon": -70}}}
+    corners = {"top_left": {"lat": 40.73, "lon": 170}, "bottom_right": [-170, 39.01]}
+    queries = {
+        "circle": circle,
+        "miles": {"geo_distance": {"distance": "7.5mi", "spot": "40,-70"}},
+        "metres": {"geo_distance": {"distance": 12000, "distance_type": "arc", "spot": [-70, 40]}},
+        "box": {"geo_bounding_box": {"spot": corners}},
+        "sides": {"geo_bounding_box": {"spot": {"top": 40.73, "left": 170, "bottom": 39.01, "right": -170}}},
+        "outside": {"bool": {"must_not": [circle]}},
+        "nested": {"nested": {"path": "stops", "query": {"geo_distance": {"distance": "12km", "stops.at": [-70, 40]}}}},
+    }
+    report = from_elasticsearch(queries)
+    assert report.rejections == []
+    index = MatchIndex(engine)
+    index.add_many(**report.columns())
+    near, across = {"lat": 40.1, "lon": -70.02}, {"lat": 40, "lon": -175}
+    assert index.match({"spot": near}) == ["circle", "miles", "metres"]
+    assert index.match({"spot": across}) == ["box", "sides", "outside"]
+    assert index.match({"stops": [{"at": across}, {"at": near}]}) == ["outside", "nested"]
+    assert index.match({"spot": {"lat": 40.107, "lon": -70}}) == ["circle", "miles", "metres"]
+    assert index.match({"spot": {"lat": 40.1083, "lon": -70}}) == ["miles", "outside"]
+    several = MatchIndex(engine)
+    several.add_many(**from_elasticsearch(queries, lists=True).columns())
+    assert several.match({"spot": [across, near]}) == ["circle", "miles", "metres", "box", "sides"]
+    assert several.match({"spot": near}) == ["circle", "miles", "metres"]
+
+
+@pytest.mark.parametrize(
     ("query", "reason"),
     [
         ("[", "not JSON"),
@@ -155,7 +217,17 @@ def test_points_in_time() -> None:
         ({"term": {"a": "b"}, "prefix": {"a": "b"}}, "object with one name"),
         ({"bool": {"must": [], "may": []}}, "bool has no may"),
         ({"range": {"a": {"gt": 1, "format": "yyyy"}}}, "format cannot be expressed"),
-        ({"range": {"at": {"gt": "now-1M/d"}}}, "now-1h can"),
+        ({"range": {"at": {"gt": "now-1M/d"}}}, "now-30d can"),
+        ({"range": {"at": {"gt": "now-1d/Q"}}}, "no unit 'Q'"),
+        ({"term": {"at": "now/d"}}, "stands for a whole unit"),
+        ({"range": {"at": {"gt": "now-"}}}, "'now-' cannot be expressed"),
+        ({"geo_distance": {"distance": "9 parsec", "spot": [0, 0]}}, "'9 parsec' is no distance"),
+        ({"geo_distance": {"distance": "9km", "spot": "u4pru"}}, "'u4pru' is no place"),
+        (
+            {"geo_distance": {"distance": "9km", "distance_type": "plane", "spot": [0, 0]}},
+            "'plane' cannot be expressed",
+        ),
+        ({"geo_bounding_box": {"spot": {"wkt": "BBOX (0, 1, 1, 0)"}}}, "cannot be expressed"),
         ({"terms": {"a": {"index": "other", "id": 1, "path": "x"}}}, "lookup in another index"),
         ({"regexp": {"a": "x~y"}}, "only Lucene"),
         ({"regexp": {"a": "(?=x)"}}, "regexp"),
