@@ -88,6 +88,10 @@ def operation(function: str, arguments: list[Term], limits: Limits) -> Term:
             raise ExpressionTypeError(_shown(function, arguments), f"{function} takes {takes}, not a {kind}")
     if function in UNITS:
         _check_unit(function, arguments)
+    if function in ("least", "greatest"):
+        kinds = {argument.kind for argument in arguments if isinstance(argument, Operand)} - {None}
+        if len(kinds) > 1:
+            raise ExpressionTypeError(_shown(function, arguments), predicates.mixed(kinds))
     return _limited(Call(function, tuple(arguments)), limits)
 
 

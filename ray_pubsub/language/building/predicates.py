@@ -61,6 +61,7 @@ __all__ = [
     "is_null",
     "like",
     "member",
+    "mixed",
     "regexp",
 ]
 
@@ -94,7 +95,7 @@ def comparison(left: Subject, symbol: str, right: Subject, limits: Limits) -> Tr
         left, operator, right = right, FLIPPED[operator], left
     kinds = {kind_of(left), kind_of(right)} - {None}
     if len(kinds) > 1:
-        raise ExpressionTypeError(f"{write_term(left)} {operator} {write_term(right)}", _mixed(kinds))
+        raise ExpressionTypeError(f"{write_term(left)} {operator} {write_term(right)}", mixed(kinds))
     return BooleanAttribute(computed_name(Call(operator, (left, right))))
 
 
@@ -303,7 +304,7 @@ def _checked(subject: Subject, build: Callable[[str], Leaf], limits: Limits) -> 
             kinds = {Kind.STRING}
         kinds |= {kind_of(subject)} - {None} if not isinstance(leaf, IsNull) else set()
     if len(kinds) > 1:
-        raise ExpressionTypeError(_text(subject, leaf), _mixed(kinds))
+        raise ExpressionTypeError(_text(subject, leaf), mixed(kinds))
     if not isinstance(subject, Operand):
         return leaf
     check_leaves(leaf, limits)
@@ -311,9 +312,10 @@ def _checked(subject: Subject, build: Callable[[str], Leaf], limits: Limits) -> 
     return Constant(truth(leaf, event))
 
 
-def _mixed(kinds: Iterable[Kind | None]) -> str:
-    mixed = " and ".join(sorted(f"a {kind}" for kind in kinds if kind is not None))
-    return f"{mixed} cannot be compared"
+def mixed(kinds: Iterable[Kind | None]) -> str:
+    """Returns the reason why values of these kinds are refused beside each other."""
+    named = " and ".join(sorted(f"a {kind}" for kind in kinds if kind is not None))
+    return f"{named} cannot be compared"
 
 
 def _text(subject: Subject, leaf: Leaf) -> str:

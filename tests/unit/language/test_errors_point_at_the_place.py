@@ -185,6 +185,7 @@ SENSE = [
     # text, predicate named, words
     ("x = 1 or lower(y) = 5", "lower(y) = 5", "a number and a string cannot be compared"),
     ("x between y and lower(5)", "lower(5)", "lower takes a string, not a number"),
+    ("greatest(x, 1, 'a') = 1", "greatest(x, 1, 'a')", "a number and a string cannot be compared"),
     ("abs(x) + 'a' > 5", "abs(x) + 'a'", "+ takes a number or a timestamp, not a string"),
     ("length(x)", "length(x)", "a number stands where a condition is expected"),
     ("lower(x) < abs(y)", "lower(x) < abs(y)", "a number and a string cannot be compared"),
