@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pickle
+import unicodedata
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import pyarrow as pa
 import pytest
 
 from ray_pubsub import MatchIndex
 from ray_pubsub.errors import SettingError
+from ray_pubsub.language.functions.folding import simple_lower, simple_upper
 from ray_pubsub.language.printer import write
 from ray_pubsub.language.shapes import ShapeCache
 from ray_pubsub.settings import Limits
@@ -108,3 +112,28 @@ def test_ilike_of_what_is_never_a_text_refuses_that_expression_alone(term: str) 
     report = index.add_many(["bad", "good"], [f"{term} ilike 'x'", "name ilike 'X'"])
     assert [rejection.position for rejection in report.rejections] == [0]
     assert list(index.match({"o": 1.5, "name": "x"})) == ["good"]
+
+
+def test_the_case_of_every_character_is_duckdbs() -> None:
+    """Except for the upper case of ß, which docs/language.md names."""
+    letters = [chr(code) for code in [*range(1, 0x2E80), *range(0xA000, 0xD800), *range(0xE000, 0x1F000)]]
+    letters = [each for each in letters if unicodedata.category(each)[0] in "LMNS"]
+    table = duckdb.from_arrow(pa.table({"letter": letters}))
+    found = table.project("letter, lower(letter), upper(letter)").fetchall()
+    assert [letter for letter, lower, _ in found if simple_lower(letter) != lower] == []
+    assert [letter for letter, _, upper in found if simple_upper(letter) != upper] == ["\u00df"]
+
+
+def test_ilike_and_ignore_case_compare_in_lower_case_and_do_not_fold() -> None:
+    """As docs/language.md says: letters that have only their upper case in common stay different. A (?i) in a pattern does fold."""
+    pairs = [("\u03c3", "\u03c2"), ("s", "\u017f"), ("\u03bc", "\u00b5"), ("\u03b2", "\u03d0"), ("\u00df", "ss")]
+    plain, folded = MatchIndex(), MatchIndex(ignore_case=True)
+    for number, (left, _) in enumerate(pairs):
+        plain.add(f"ilike {number}", f"name ilike '{left}'")
+        plain.add(f"regexp {number}", f"name regexp '(?i)^{left}$'")
+        folded.add(number, f"name = '{left}'")
+    for number, (left, right) in enumerate(pairs):
+        assert folded.match({"name": right}) == []
+        assert plain.match({"name": right}) == ([f"regexp {number}"] if len(right) == 1 else [])
+        assert sorted(plain.match({"name": left})) == [f"ilike {number}", f"regexp {number}"]
+        assert folded.match({"name": left.upper() if len(left.upper()) == 1 else left}) == [number]
