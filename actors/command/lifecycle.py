@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -180,18 +179,34 @@ def serve(
         Path | None, typer.Option(help='A JSON file: {"name": {"token": …, "scopes": ["publish", …]}}.')
     ] = None,
     is_open: Annotated[bool, typer.Option("--open", help="No token is needed.")] = False,
+    certificate: Annotated[Path | None, typer.Option(help="A file for TLS; with --key.")] = None,
+    key: Annotated[Path | None, typer.Option(help="A file for TLS; with --certificate.")] = None,
+    allow_network: Annotated[
+        list[str] | None,
+        typer.Option(help="A private network that webhooks may go to, 10.1.0.0/16; may be given several times."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Open the HTTP interface of a server, with the web console: publish, subscribe and consume from any language."""
     if find_spec("uvicorn") is None or find_spec("httptools") is None:
         raise MissingExtraError("The HTTP interface", "http")
     from actors.http.serving import serve as serve_http
+    from actors.http.settings import HttpSettings
+    from actors.http.tokens import read_tokens
 
+    settings: dict[str, Any] = {
+        "state_dir": None if state_dir is None else str(state_dir),
+        "tokens": {} if tokens is None else read_tokens(tokens),
+        "open": is_open,
+        "certificate": None if certificate is None else str(certificate),
+        "key": None if key is None else str(key),
+        "allow_networks": tuple(allow_network or ()),
+    }
+    HttpSettings(host=host, port=port, **settings)  # checked before a server is looked for
     with connected(name, address, data_dir) as server:  # the door is another process, and gets what was found
         found, where = server.name, server.address
+    scheme = "http" if certificate is None else "https"
     Terminal(as_json).result(
-        {"server": found, "host": host, "port": port}, f"HTTP for the server {found!r}: http://{host}:{port}"
+        {"server": found, "host": host, "port": port}, f"HTTP for the server {found!r}: {scheme}://{host}:{port}"
     )
-    scopes = {} if tokens is None else json.loads(tokens.read_text())
-    folder = None if state_dir is None else str(state_dir)
-    serve_http(found, host, port, address=where, state_dir=folder, tokens=scopes, open=is_open)
+    serve_http(found, host, port, address=where, **settings)

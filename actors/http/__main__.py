@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import sys
 from pathlib import Path
 
 from actors.http.serving import run_worker, serve
+from actors.http.tokens import read_tokens
+from ray_pubsub.errors import SettingError
 
 
 def main() -> None:
@@ -32,11 +33,14 @@ def main() -> None:
         "--allow-network", action="append", default=[], help="a private network that webhooks may go to, 10.1.0.0/16"
     )
     given = parser.parse_args()
-    tokens = {} if given.tokens is None else json.loads(given.tokens.read_text())
-    serve(
-        given.server, given.host, given.port, address=given.address, state_dir=given.state_dir, tokens=tokens, open=given.open,
-        certificate=given.certificate, key=given.key, allow_networks=tuple(given.allow_network),
-    )  # fmt: skip
+    try:
+        tokens = {} if given.tokens is None else read_tokens(given.tokens)
+        serve(
+            given.server, given.host, given.port, address=given.address, state_dir=given.state_dir, tokens=tokens, open=given.open,
+            certificate=given.certificate, key=given.key, allow_networks=tuple(given.allow_network),
+        )  # fmt: skip
+    except SettingError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -45,6 +46,7 @@ def serve(server: str | Server = "default", host: str = "127.0.0.1", port: int =
         more.setdefault("address", server.address)
         server = server.name
     settings = HttpSettings(server=server, host=host, port=port, **more)
+    _check_certificate(settings)
     listening = listening_socket(settings)
     _announce(settings, listening)
     stopped: list[int] = []
@@ -74,6 +76,20 @@ def serve(server: str | Server = "default", host: str = "127.0.0.1", port: int =
         for number, handler in before.items():
             signal.signal(number, handler)
         listening.close()
+
+
+def _check_certificate(settings: HttpSettings) -> None:
+    """Raises SettingError for files that TLS cannot use. The child process would end by them, and be started again and again."""
+    if settings.certificate is None:
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(settings.certificate, settings.key)
+    except ssl.SSLError as error:
+        raise SettingError("certificate, key", f"are not a certificate and its key: {error.reason or error}") from None
+    except OSError as error:
+        raise SettingError(
+            "certificate, key", f"{settings.certificate} or {settings.key} cannot be read: {error.strerror}"
+        ) from None
 
 
 def _worker(settings: HttpSettings, listening: socket.socket) -> subprocess.Popen[bytes]:

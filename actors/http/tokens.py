@@ -9,15 +9,17 @@ admin              everything, including webhooks, rules and tokens
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import secrets
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from actors.http.problems import HttpError
 from ray_pubsub.errors import SettingError
 
-__all__ = ["Client", "Tokens", "checked_scopes", "new_token", "token_hash"]
+__all__ = ["Client", "Tokens", "checked_scopes", "new_token", "read_tokens", "token_hash"]
 
 SCOPES = re.compile(r"publish|read|admin|subscribe:\S.*")
 CLIENT_NAMES = re.compile(r"[\w.-]{1,64}", re.ASCII)
@@ -103,6 +105,20 @@ def checked_scopes(scopes: Any) -> frozenset[str]:
         if not isinstance(scope, str) or not SCOPES.fullmatch(scope):
             raise SettingError("scopes", f"must be publish, subscribe:NAME, read or admin, not {scope!r}")
     return frozenset(scopes)
+
+
+def read_tokens(path: Path) -> dict[str, dict[str, Any]]:
+    """Reads a file of tokens, {"name": {"token": …, "scopes": [publish, …]}}, and checks all of them. Raises SettingError."""
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingError("tokens", f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise SettingError("tokens", f"{path} is not JSON: {error}") from None
+    if not isinstance(given, dict) or not all(isinstance(each, dict) for each in given.values()):
+        raise SettingError("tokens", f'{path} must be {{"name": {{"token": …, "scopes": ["publish", …]}}}}')
+    Tokens(given, {})  # a process that got a bad token would be started again and again
+    return given
 
 
 def new_token() -> str:

@@ -1,0 +1,62 @@
+"""What `ray-pubsub serve` refuses before it looks for a server or starts the process that would otherwise end again and again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from actors.command.entry import app
+from actors.http.serving import serve
+from actors.http.tokens import read_tokens
+from ray_pubsub.errors import SettingError
+
+GOOD = '{"desk": {"token": "0123456789abcdef", "scopes": ["publish"]}}'
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot be read: No such file"),
+        ("{", "is not JSON"),
+        ("[]", 'must be {"name": {"token"'),
+        ('{"desk": "token"}', 'must be {"name": {"token"'),
+        ('{"desk": {"token": "short", "scopes": ["read"]}}', "16 characters or more"),
+        (GOOD.replace("publish", "root"), "not 'root'"),
+    ],
+)
+def test_a_bad_file_of_tokens_is_a_wrong_use(tmp_path: Path, content: str | None, words: str) -> None:
+    file = tmp_path / "tokens.json"
+    if content is not None:
+        file.write_text(content)
+    shown = CliRunner().invoke(app, ["serve", "--tokens", str(file)])
+    assert shown.exit_code == 2, shown.output
+    assert words in shown.output and not isinstance(shown.exception, SettingError)
+
+
+def test_a_good_file_of_tokens(tmp_path: Path) -> None:
+    (tmp_path / "tokens.json").write_text(GOOD)
+    assert read_tokens(tmp_path / "tokens.json")["desk"]["scopes"] == ["publish"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--certificate", "c.pem"], "needs a key"),
+        (["--key", "k.pem"], "needs a key"),
+        (["--allow-network", "10.0.0.0/8", "--allow-network", "ten"], "'ten' does not appear to be"),
+    ],
+)
+def test_other_settings_are_checked_first_too(arguments: list[str], words: str) -> None:
+    shown = CliRunner().invoke(app, ["serve", *arguments])
+    assert shown.exit_code == 2 and words in shown.output, shown.output
+
+
+def test_a_certificate_that_cannot_be_used(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="cannot be read"):
+        serve(port=0, certificate=str(tmp_path / "c.pem"), key=str(tmp_path / "k.pem"))
+    for name in ("c.pem", "k.pem"):
+        (tmp_path / name).write_text("nonsense")
+    with pytest.raises(SettingError, match="are not a certificate and its key"):
+        serve(port=0, certificate=str(tmp_path / "c.pem"), key=str(tmp_path / "k.pem"))
