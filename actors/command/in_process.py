@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from actors.command.bad_rows import BadRows, noted_rejections
 from actors.command.data_files import event_batches, read_subscriptions, write_rows
 from actors.command.terminal import DONE_IN_PART, Json, Terminal, write_json
 from ray_pubsub.errors import SettingError, counted
@@ -18,7 +19,6 @@ from ray_pubsub.kernels.readiness import VARIABLE
 
 __all__ = ["bench", "explain_in_process", "loaded_index", "match", "parsed_event", "parsed_json", "warm_up"]
 
-SHOWN = 10
 CHECKED = 20
 """The number of a benchmark's events whose matches are compared with those of the reference, which takes a second for each million
 pairs."""
@@ -38,13 +38,14 @@ def match(
 ) -> None:
     """Match events in a file against subscriptions in a file, in this process.
 
-    Writes a line for each match: the event, a tab, the subscription. With --json a document for each event.
+    Writes a line for each match: the event, a tab, the subscription. With --json a document for each event, and a last one with
+    counts, rejections, errors and warnings.
     """
-    terminal = Terminal(as_json)
-    index, rejected = loaded_index(subscriptions, engine, terminal)
-    counts = {"subscriptions": len(index), "rejected": rejected, "events": 0, "bad_events": 0, "matches": 0}
+    terminal, bad = Terminal(as_json), BadRows(Terminal(as_json))
+    index, rejections = loaded_index(subscriptions, engine, terminal)
+    counts = {"subscriptions": len(index), "rejected": len(rejections), "events": 0, "matches": 0}
     began = time.perf_counter()
-    rows = _matched(index, events, event_id, counts, terminal)
+    rows = _matched(index, events, event_id, counts, bad)
     if output is not None:
         write_rows(
             output,
@@ -59,15 +60,20 @@ def match(
                 for id in ids:
                     print(f"{event}\t{id}")
     seconds = time.perf_counter() - began
+    if as_json:
+        write_json({
+            **counts, "bad_events": bad.bad_events, "warning_count": bad.warning_count, "seconds": seconds,
+            "rejections": rejections, "errors": bad.errors, "warnings": bad.warnings,
+        })  # fmt: skip
     terminal.note(
         f"{counts['matches']:,} matches of {counted(counts['events'], 'event')} with {counted(len(index), 'subscription')}, {seconds:.2f} s"
     )
-    if rejected or counts["bad_events"]:
+    if rejections or bad.bad_events:
         raise typer.Exit(DONE_IN_PART)
 
 
 def _matched(
-    index: Any, path: str, event_id: str | None, counts: dict[str, int], terminal: Terminal
+    index: Any, path: str, event_id: str | None, counts: dict[str, int], bad: BadRows
 ) -> Iterator[tuple[Any, list[Any]]]:
     """Yields every event with the subscriptions that match it. Bad events are reported as they are read."""
     for batch in event_batches(path):
@@ -77,35 +83,30 @@ def _matched(
             else index.match_many(batch, event_id=event_id)
         )
         first, names = counts["events"], found.event_ids.tolist()
-        for error in found.errors[: max(0, SHOWN - counts["bad_events"])]:
-            terminal.note(f"event {first + error.position}: {error.reason}", style="yellow")
-        counts["bad_events"] += len(found.errors)
+        bad.add(found, first)
         counts["events"] += len(names)
         counts["matches"] += len(found)
         for position, ids in enumerate(found):
             yield (first + position if event_id is None else names[position]), ids
 
 
-def loaded_index(path: str, engine: str, terminal: Terminal) -> tuple[Any, int]:
-    """Returns an index of the subscriptions in a file, and the number that were rejected, which is reported."""
+def loaded_index(path: str, engine: str, terminal: Terminal) -> tuple[Any, list[dict[str, Any]]]:
+    """Returns an index of the subscriptions in a file, and those that were rejected, which are noted."""
     from ray_pubsub import MatchIndex
 
     index, table = MatchIndex(engine), read_subscriptions(path)
     report = index.add_table(table) if "expression" in table.schema.names else index.add_predicates(table)
-    for rejection in report.rejections[:SHOWN]:
-        terminal.note(str(rejection), style="yellow")
-    if len(report.rejections) > SHOWN:
-        terminal.note(f"… and {len(report.rejections) - SHOWN:,} more subscriptions were rejected", style="yellow")
-    return index, len(report.rejections)
+    return index, noted_rejections(report.rejections, terminal)
 
 
 def explain_in_process(event: str, id: str | None, subscriptions: str, terminal: Terminal) -> None:
     """Explains an event with the subscriptions of a file."""
-    index, _ = loaded_index(subscriptions, "auto", terminal)
+    index, rejections = loaded_index(subscriptions, "auto", terminal)
     found = (
         index.explain(parsed_event(event)) if id is None else index.explain(parsed_event(event), known_id(id, index))
     )
-    terminal.result(explained(found), str(found))
+    facts = explained(found)
+    terminal.result({**facts, "rejections": rejections} if rejections else facts, str(found))
 
 
 def known_id(id: str, known: Any) -> str | int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from actors.command.bad_rows import BadRows, noted_rejections
 from actors.command.data_files import ending, event_batches, flat_row, read_subscriptions, stored_row, write_rows
 from actors.command.in_process import explain_in_process, explained, parsed_event, parsed_json
 from actors.command.terminal import (
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["explain", "export", "listen", "load", "publish", "subscribe"]
 
-SHOWN = 10
 POLLED, WAIT = 500, 2.0
 
 
@@ -78,14 +78,10 @@ def load(
             table, subscriber=subscriber, tags=tag, atomic=atomic, progress=terminal.notes.is_terminal and not as_json
         )
         seconds = time.perf_counter() - began
-    rows = [{"position": each.position, "id": each.id, "reason": str(each.error)} for each in report.rejections]
+    where = f"; they are in {rejected}" if rejected is not None else "; --rejected FILE writes all"
+    rows = noted_rejections(report.rejections, terminal, where)
     if rejected is not None:
         write_rows(str(rejected), rows, ("position", "id", "reason"))
-    for each in report.rejections[:SHOWN]:
-        terminal.note(str(each), style="yellow")
-    if len(rows) > SHOWN:
-        where = f" in {rejected}" if rejected is not None else "; --rejected FILE writes all"
-        terminal.note(f"… and {len(rows) - SHOWN:,} more{where}", style="yellow")
     terminal.result(
         {"added": report.added, "rejected": len(rows), "seconds": seconds, "rejections": rows},
         f"{counted(report.added, 'subscription')} loaded in {seconds:.1f} s, {len(rows):,} rejected",
@@ -131,32 +127,36 @@ def publish(
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
-    """Publish events. Those that come through a pipe are published as they come. Exits with 1 if some were bad or refused."""
+    """Publish events. Those that come through a pipe are published as they come. Exits with 1 if some were bad or refused.
+
+    With --json a document with counts, errors, warnings and the moment that now() stood for; with --show one for each match before it.
+    """
     terminal = Terminal(as_json)
+    bad, moment = BadRows(terminal), None
     counts = dict.fromkeys(("events", "bad_events", "warnings", "matches", "delivered", "duplicates", "rejected"), 0)
     with connected(name, address, data_dir) as server:
         for batch in event_batches(file):
             call = server.publish_json if isinstance(batch, bytes) else server.publish
             result = call(batch, event_id=event_id, deliver=not match_only, strict=strict)
-            for error in result.errors[: max(0, SHOWN - counts["bad_events"])]:
-                terminal.note(f"event {counts['events'] + (error.position or 0)}: {error.reason}", style="yellow")
-            for warning in result.warnings[: max(0, SHOWN - counts["warnings"])]:
-                place = counts["events"] + (warning.position or 0)
-                terminal.note(f"event {place}: left out {warning.attribute}: {warning.reason}", style="yellow")
+            bad.add(result, counts["events"])
+            moment = result.moment if moment is None else moment
             if show:
                 _show(result, counts["events"] if event_id is None else 0, terminal)
             counts["events"] += len(result.event_ids)
-            counts["bad_events"] += len(result.errors)
-            counts["warnings"] += result.warning_count
             counts["matches"] += len(result)
             for field in ("delivered", "duplicates", "rejected"):
                 counts[field] += getattr(result.deliveries, field)
+    counts |= {"bad_events": bad.bad_events, "warnings": bad.warning_count}
     summary = ", ".join(f"{count:,} {field.replace('_', ' ')}" for field, count in counts.items())
-    if not show:
-        terminal.result(counts, summary)
+    del counts["warnings"]
+    facts = {
+        **counts, "warning_count": bad.warning_count, "moment": moment, "errors": bad.errors, "warnings": bad.warnings,
+    }  # fmt: skip
+    if as_json or not show:
+        terminal.result(facts, summary)
     else:
         terminal.note(summary)
-    if counts["bad_events"] or counts["rejected"]:
+    if bad.bad_events or counts["rejected"]:
         raise typer.Exit(DONE_IN_PART)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,20 @@ def test_bad_events_are_reported(server: Server, tmp_path: Path) -> None:
     result = run(server, "publish", events)
     assert result.exit_code == 0 and "event 0: left out y: " in result.stderr
     assert run(server, "publish", events, "--strict").exit_code == 1
+
+
+def test_json_has_what_was_bad_and_the_moment(server: Server, tmp_path: Path) -> None:
+    server.subscribe("cli-bad", "cli.bad = 1 or y = 17", id="cli-bad-1")
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"cli.bad": 1, "y": 99999999999999999999}\nnot json\n')
+    result = run(server, "publish", events, "--match-only", "--show", "--json")
+    assert result.exit_code == 1 and result.stderr == ""
+    match, told = map(json.loads, result.stdout.splitlines())
+    assert match["subscription_id"] == "cli-bad-1"
+    (error,), (warning,) = told["errors"], told["warnings"]
+    assert error["position"] == 1 and error["reason"]
+    assert (warning["position"], warning["attribute"], told["warning_count"]) == (0, "y", 1)
+    assert abs(told["moment"] / 1e6 - time.time()) < 600
 
 
 def test_loading_and_exporting(server: Server, tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ ACTORS: dict[str, set[str]] = {
         *{"mailboxes.delivery", "mailboxes.delivery_batch", "mailboxes.delivery_runs", "mailboxes.event_content"},
         *{"mailboxes.settings", "mailboxes.stats", "mailboxes.summary", "mailboxes.offsets.offset_reading"},
     },
-    # The command line uses what any program uses, and knows where servers are noted.
-    "command": {"client", "cluster.finding", "cluster.server_notes", "http.serving"},
+    # The command line uses what any program uses, and knows where servers are noted. It checks what `serve` is given before it connects.
+    "command": {"client", "cluster.finding", "cluster.server_notes", "http.serving", "http.settings", "http.tokens"},
     # The HTTP interface is a client that also asks the registry and the mailboxes directly, because many of its requests wait at once.
     "http": {
         *{"client", "transport.calls", "cluster.probe", "telemetry", "registry.columns"},

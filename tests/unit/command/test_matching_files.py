@@ -67,9 +67,11 @@ def test_every_kind_of_file(tmp_path: Path, kind: str) -> None:
 def test_json_out_and_a_file_out(tmp_path: Path) -> None:
     subscriptions, events = table_file(tmp_path, "jsonl"), events_file(tmp_path, "jsonl")
     result = run("match", subscriptions, events, "--json")
-    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    *rows, last = [json.loads(line) for line in result.stdout.splitlines()]
     assert {(row["event_id"], id) for row in rows for id in row["subscription_ids"]} == MATCHES
     assert len(rows) == len(EVENTS) and result.stderr == ""
+    assert (last["events"], last["matches"], last["subscriptions"]) == (3, 3, 3)
+    assert (last["rejections"], last["errors"], last["warnings"]) == ([], [], [])
     for kind in ("jsonl", "csv", "parquet"):
         out = tmp_path / f"out.{kind}"
         assert run("match", subscriptions, events, "-o", out).exit_code == 0
@@ -80,12 +82,33 @@ def test_json_out_and_a_file_out(tmp_path: Path) -> None:
 
 def test_what_is_bad_is_reported_and_the_rest_is_matched(tmp_path: Path) -> None:
     subscriptions, events = tmp_path / "s.csv", tmp_path / "e.jsonl"
-    subscriptions.write_text("id,expression\na,x = 1\nb,x <\n")
-    events.write_text('{"x": 1}\n{"x": \n{"x": 2}\n')
+    subscriptions.write_text("id,expression\na,x = 1 or y = 1\nb,x <\n")
+    events.write_text('{"x": 1}\n{"x": \n{"x": 2, "y": 99999999999999999999}\n')
     result = run("match", subscriptions, events)
     assert result.exit_code == 1
     assert result.stdout == "0\ta\n"
     assert "#1 ('b'): unexpected end" in result.stderr and "event 1: " in result.stderr
+    assert "event 2: left out y: " in result.stderr
+
+
+@pytest.mark.parametrize("to_a_file", [False, True])
+def test_json_has_the_reasons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to_a_file: bool) -> None:
+    from actors.command import data_files
+
+    monkeypatch.setattr(data_files.json_chunks, "__defaults__", (8,))  # positions are those in the file, not in a chunk
+    subscriptions, events = tmp_path / "s.csv", tmp_path / "e.jsonl"
+    subscriptions.write_text("id,expression\na,x = 1 or y = 1\nb,x <\n")
+    events.write_text('{"x": 1}\n{"x": \n{"x": 2, "y": 99999999999999999999}\n')
+    result = run("match", subscriptions, events, "--json", *(["-o", tmp_path / "out.csv"] if to_a_file else []))
+    assert result.exit_code == 1 and result.stderr == ""
+    last = json.loads(result.stdout.splitlines()[-1])
+    assert (last["rejected"], last["bad_events"], last["warning_count"]) == (1, 1, 1)
+    (rejection,), (error,), (warning,) = last["rejections"], last["errors"], last["warnings"]
+    assert (rejection["position"], rejection["id"]) == (1, "b") and "unexpected end" in rejection["reason"]
+    assert error["position"] == 1 and error["reason"]
+    assert (warning["position"], warning["attribute"]) == (2, "y") and warning["reason"]
+    told = json.loads(run("explain", '{"x": 1}', "a", "--subscriptions", subscriptions, "--json").stdout)
+    assert told["truth"] is True and told["rejections"][0]["id"] == "b"
 
 
 def test_events_of_several_chunks_are_numbered_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
