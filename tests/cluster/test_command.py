@@ -63,7 +63,7 @@ def test_bad_events_are_reported(server: Server, tmp_path: Path) -> None:
 def test_json_has_what_was_bad_and_the_moment(server: Server, tmp_path: Path) -> None:
     server.subscribe("cli-bad", "cli.bad = 1 or y = 17", id="cli-bad-1")
     events = tmp_path / "events.jsonl"
-    events.write_text('{"cli.bad": 1, "y": 99999999999999999999}\nnot json\n')
+    events.write_text('{"cli": {"bad": 1}, "y": 99999999999999999999}\nnot json\n')
     result = run(server, "publish", events, "--match-only", "--show", "--json")
     assert result.exit_code == 1 and result.stderr == ""
     match, told = map(json.loads, result.stdout.splitlines())

@@ -73,9 +73,10 @@ def run_demo(size: DemoSize, view: View | None = None) -> bool:
                 size.shards, Path(folder) / "data", size.name, address=size.address, levels=LEVELS, lease=2.0
             )
         with server:
-            view.processes(_processes(server))
+            processes = _processes(server)
+            view.processes(processes)
             view.done(
-                f"a server runs at {server.address}: registry, {size.shards} shards, coordinator ({time.perf_counter() - began:.1f} s)"
+                f"a server runs at {server.address}, in {len(processes)} processes ({time.perf_counter() - began:.1f} s)"
             )
             account = Account(_load(server, size.subscriptions, draw, view))
             _publish(server, account, size, draw, view)
@@ -112,7 +113,7 @@ def _load(server: Any, count: int, draw: random.Random, view: View) -> ray_pubsu
     table = pa.table({"id": ids, "subscriber": [f"shopper-{number % SHOPPERS}" for number in ids], "expression": texts})
     started = time.perf_counter()
     with view.step(f"loading {count:,} wish lists of {SHOPPERS} shoppers, such as"):
-        view.say(f"    {texts[0]}", style="dim")
+        view.say(f"    {min(texts[:20], key=len)}", style="dim")
         report = server.subscribe_many(table, progress=False)
     seconds = time.perf_counter() - started
     view.done(f"{report.added:,} wish lists are on disk and in effect ({report.added / seconds:,.0f} a second)")
@@ -132,7 +133,7 @@ def _publish(server: Any, account: Account, size: DemoSize, draw: random.Random,
     ]
     batches = [events[start : start + BATCH] for start in range(0, len(events), BATCH)]
     killed_at = len(batches) // 3 if size.kill else -1
-    with view.step("compiling kernels, in the very first run (ray-pubsub warm-up does it beforehand)"):
+    with view.step("compiling kernels, in the first run (ray-pubsub warm-up does it before)"):
         account.warm_up(batches[0])
         server.publish(batches[0], deliver=False, timeout=WARM_UP)
     view.say(f"  publishing {len(events):,} products, {BATCH} at a time, each batch waited for and checked;")
@@ -210,8 +211,8 @@ def _poll_the_rest(server: Any, account: Account, patience: float, view: View, t
 def _report(account: Account, view: View) -> None:
     view.say(
         f"\n  {account.expected:,} matches expected by the index, {account.matched:,} reported by the server,\n"
-        f"  {account.delivered:,} delivered, {account.polled:,} polled ({account.repeated:,} of them twice), {account.lost:,} lost; "
-        f"batches that differ: {account.wrong_batches}"
+        f"  {account.delivered:,} delivered, {account.polled:,} polled ({account.repeated:,} of them twice),\n"
+        f"  {account.lost:,} lost; batches that differ: {account.wrong_batches}"
     )
     if account.in_order:
         view.say("  nothing was lost", style="bold green")

@@ -17,6 +17,8 @@ from actors.command.demo.account import Account
 __all__ = ["View"]
 
 BAR = 30
+MOST_NAMED = 3
+"""With more shards than these, the living ones are counted and not named."""
 LINE_EVERY = 2.0
 """The seconds between lines where there is no terminal."""
 
@@ -85,10 +87,6 @@ class View:
     def picture(self, account: Account, total: int) -> Any:
         """Draws the server's processes, the progress of publishing, and the deliveries that were polled."""
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-        processes = Text()
-        for name, alive in self._processes.items():
-            processes.append("● " if alive else "✗ ", style="green" if alive else "bold red").append(f"{name}  ")
-        table.add_row("processes", processes, "")
         table.add_row(
             "published", _bar(account.published, total, "cyan"), f"{account.published:,} of {total:,} products"
         )
@@ -104,7 +102,24 @@ class View:
         for level in reversed(self._levels):
             count = account.by_priority[level]
             table.add_row(f"  {level}", _bar(count, most, "dim"), f"{count:,}")
-        return Padding(Group(table, self._event), (1, 0, 0, 2))
+        # The processes are a line of their own: as a cell of the table they would make the column of bars too wide for 80 columns.
+        return Padding(Group(self._alive(), table, self._event), (1, 0, 0, 2))
+
+    def _alive(self) -> Text:
+        """Draws the processes; many of one kind are counted, except those that are gone."""
+        living = [name for name, alive in self._processes.items() if alive]
+        shards = [name for name in living if name.startswith("shard ")]
+        if sum(name.startswith("shard ") for name in self._processes) > MOST_NAMED:
+            living = [
+                f"{len(shards)} shards" if name == shards[0] else name for name in living if name not in shards[1:]
+            ]
+        found = Text("processes".ljust(12))
+        for name in (name for name, alive in self._processes.items() if not alive):
+            found.append("✗ ", style="bold red").append(f"{name}  ")
+        for name in living:
+            found.append("● ", style="green").append(f"{name}  ")
+        found.rstrip()
+        return found
 
 
 class _Said:
