@@ -19,42 +19,60 @@ from ray_pubsub.errors import counted
 
 __all__ = ["rendered", "written"]
 
-WIDTH = 140
+WIDTH = 80
+LEGEND = (
+    "epoch: which start of a process this is; messages of earlier ones are refused.",
+    "lease: how long a coordinator may go on until the registry confirms it again.",
+    "clauses: what expressions become, joined by or. load: the work for each shard,",
+    "which is balanced. blocks: parts of an index, by the engine that matches them;",
+    "the tail is compared one by one until it becomes a block. cache hits: of a shard",
+    "its cached sets, of a coordinator its cached priorities.",
+    "EDOR: event delivery on-time rate.",
+)
+"""The words that only this project uses, or uses in its own way."""
+
+BROKEN = ("state", "blocks", "fullest mailboxes")
 
 
 def written(stats: ServerStats) -> str:
     """Returns the statistics as plain text, independent of the terminal."""
     console = Console(file=StringIO(), width=WIDTH, force_terminal=False, color_system=None, highlight=False)
     with console.capture() as capture:
-        console.print(rendered(stats))
+        console.print(rendered(stats), crop=False)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())
 
 
 def rendered(stats: ServerStats) -> Group:
-    """Returns the statistics for any console of rich."""
+    """Returns the statistics for any console of rich. Tables fit 80 columns; names, paths and URLs are never broken."""
     return Group(*_parts(stats))
 
 
 def _parts(stats: ServerStats) -> Iterator[RenderableType]:
     kept = f"data in {stats.data_dir}" if stats.data_dir else "in memory only"
-    yield Text(f"server {stats.name!r} at {stats.address}, {kept}", style="bold")
+    yield _unbroken(f"server {stats.name!r} at {stats.address}, {kept}", "bold")
     for who, why in stats.unavailable.items():
         yield Text(f"no answer from {who}: {why}", style="bold red")
     if stats.registry:
         yield Text(_registry(stats.registry))
-    yield Text(f"metrics for Prometheus: {', '.join(stats.metrics) or EXPORTER_MISSING}")
-    yield Text()
-    yield _holdings(stats)
-    yield Text()
-    yield _work(stats)
-    yield Text()
-    yield _coordinators(stats)
+    if stats.metrics:
+        yield _unbroken(f"metrics for Prometheus: {', '.join(stats.metrics)}")
+    else:
+        yield Text(f"metrics for Prometheus: {EXPORTER_MISSING}")
+    for table in (_processes(stats), _holdings(stats), _work(stats), _coordinators(stats), _troubles(stats)):
+        yield Text()
+        yield table
     if stats.mailboxes is not None:
         yield Text()
         yield from _mailboxes(stats.mailboxes)
     if stats.ranking is not None and stats.ranking.subscriptions:
         yield Text()
         yield from _ranking(stats.ranking)
+    yield Text()
+    yield Text("\n".join(LEGEND), style="dim")
+
+
+def _unbroken(text: str, style: str = "") -> Text:
+    return Text(text, style=style, no_wrap=True, overflow="ignore")
 
 
 def _registry(told: dict[str, Any]) -> str:
@@ -62,38 +80,57 @@ def _registry(told: dict[str, Any]) -> str:
     settled = "" if told["settled"] else "; still settling what a crash or a move has left"
     return (
         f"{counted(told['subscriptions'], 'subscription')}, {counted(told['subscribers'], 'subscriber')} known, "
-        f"{counted(told['rules'], 'rule')}, "
-        f"version {told['version']:,}{size}; registry epoch {told['epoch']}, pid {told['pid']}, {_bytes(told['memory_bytes'])}{settled}"
+        f"{counted(told['rules'], 'rule')},\n"
+        f"version {told['version']:,}{size}{settled}"
     )
 
 
+def _processes(stats: ServerStats) -> Table:
+    table = _table("process", "state", "pid", "epoch", "lease", "memory", "p50", "p99")
+    if stats.registry:
+        table.add_row("registry", "", *_process(stats.registry), "", "")
+    for told in stats.shards:
+        known = "index" in told
+        style = "" if told["state"] == "serving" else "bold yellow" if known else "bold red"
+        more = [*_process(told), *_quantiles(told)] if known else [""] * 6
+        table.add_row(f"shard {told['number']}", Text(_state(told), style=style), *more)
+    for told in stats.coordinators:
+        name = f"coordinator {told['number']}"
+        if "pid" not in told:
+            table.add_row(name, Text("away", style="bold red"), *[""] * 6)
+            continue
+        state = Text("serving") if told["lease_left"] > 0 else Text("without lease", style="bold yellow")
+        table.add_row(name, state, *_process(told), *_quantiles(told))
+    return table
+
+
+def _process(told: dict[str, Any]) -> list[str]:
+    epoch = str(told["epoch"]) if "epoch" in told else ""
+    lease = f"{told['lease_left']:.1f} s" if "lease_left" in told else ""
+    return [str(told["pid"]), epoch, lease, _bytes(told["memory_bytes"])]
+
+
 def _holdings(stats: ServerStats) -> Table:
-    table = _table("shard", "state", "pid", "epoch", "subscriptions", "clauses", "index", "process", "load", "blocks")
+    table = _table("shard", "subscriptions", "clauses", "index", "load", "blocks")
     loads = stats.registry.get("loads")
     for told in stats.shards:
-        number = told["number"]
         if "index" not in told:
-            table.add_row(str(number), Text(told["state"], style="bold red"), *[""] * 8)
             continue
-        index = told["index"]
+        index, number = told["index"], told["number"]
         blocks = [f"{count} {engine}" for engine, count in index.blocks_by_engine().items()]
         table.add_row(
             str(number),
-            Text(_state(told), style="" if told["state"] == "serving" else "bold yellow"),
-            str(told["pid"]),
-            str(told["epoch"]),
             f"{told['subscriptions']:,}",
             f"{told['clauses']:,}",
             _bytes(told["index_bytes"]),
-            _bytes(told["memory_bytes"]),
-            f"{loads[number]:,.0f}" if loads else "",
+            _count(round(loads[number])) if loads else "",
             ", ".join([*blocks, *([f"tail of {index.tail:,}"] if index.tail else [])]),
         )
     return table
 
 
 def _work(stats: ServerStats) -> Table:
-    table = _table("shard", "events/s", "events", "matches", "batches", "p50", "p99", "cache hits")
+    table = _table("shard", "events/s", "events", "matches", "batches", "cache hits")
     for told in stats.shards:
         if "index" in told:
             bit_sets, vectors = told["index"].cache, told["index"].vectors
@@ -101,8 +138,7 @@ def _work(stats: ServerStats) -> Table:
             table.add_row(
                 str(told["number"]),
                 f"{told['events_per_second']:,.0f}",
-                *[f"{told[name]:,}" for name in ("events", "matches", "batches")],
-                *_quantiles(told),
+                *[_count(told[name]) for name in ("events", "matches", "batches")],
                 _share(cache.hit_rate) if cache is not None else "-",
             )
     return table
@@ -113,40 +149,40 @@ def _state(told: dict[str, Any]) -> str:
 
 
 def _coordinators(stats: ServerStats) -> Table:
-    table = _table(
-        "coordinator", "pid", "events/s", "events", "bad", "matches", "retries", "refused", "failed", "in flight", "p50", "p99",
-        "lease", "priority cache",
-    )  # fmt: skip
+    table = _table("coordinator", "events/s", "events", "matches", "in flight", "waiting", "cache hits")
     for told in stats.coordinators:
-        if "pid" not in told:
-            table.add_row(str(told["number"]), Text("away", style="bold red"), *[""] * 12)
-            continue
-        counts = [f"{told[name]:,}" for name in ("events", "bad_events", "matches", "retries", "refused", "failed")]
-        cache = told["priorities"].cache
-        table.add_row(
-            str(told["number"]),
-            str(told["pid"]),
-            f"{told['events_per_second']:,.0f}",
-            *counts,
-            f"{told['in_flight']:,}" + (f", {told['waiting']:,} wait" if told["waiting"] else ""),
-            *_quantiles(told),
-            f"{told['lease_left']:.1f} s",
-            _share(cache.hit_rate) if cache.lookups else "-",
-        )
+        if "pid" in told:
+            cache = told["priorities"].cache
+            table.add_row(
+                str(told["number"]),
+                f"{told['events_per_second']:,.0f}",
+                *[_count(told[name]) for name in ("events", "matches", "in_flight", "waiting")],
+                _share(cache.hit_rate) if cache.lookups else "-",
+            )
+    return table
+
+
+def _troubles(stats: ServerStats) -> Table:
+    table = _table("coordinator", "bad events", "retries", "refused", "failed")
+    for told in stats.coordinators:
+        if "pid" in told:
+            counts = [_count(told[name]) for name in ("bad_events", "retries", "refused", "failed")]
+            table.add_row(str(told["number"]), *counts)
     return table
 
 
 def _mailboxes(summary: MailboxSummary) -> Iterator[RenderableType]:
     oldest = "" if summary.oldest_wait is None else f", the oldest for {summary.oldest_wait:,.1f} s"
     yield Text(
-        f"{counted(summary.mailboxes, 'mailbox', 'mailboxes')}: {summary.waiting:,} waiting{oldest}; {summary.in_flight:,} in flight, "
-        f"{summary.dead:,} dead; of {summary.delivered:,} delivered {summary.acked:,} acknowledged"
+        f"{counted(summary.mailboxes, 'mailbox', 'mailboxes')}: {summary.waiting:,} waiting{oldest}; "
+        f"{summary.in_flight:,} in flight, {summary.dead:,} dead;\n"
+        f"of {summary.delivered:,} delivered {summary.acked:,} acknowledged"
     )
     rates = ", ".join(
         f"{level} {_share(rate)}" for level, rate in reversed(summary.on_time.items()) if rate is not None
     )
     if rates:
-        yield Text(f"handed out on time, of all that were due: {rates} (EDOR; without a deadline all are on time)")
+        yield Text(f"handed out on time (EDOR; without a deadline all are):\n{rates}")
     if summary.fullest:
         table = _table("fullest mailboxes", "waiting", "in flight", "dead", "oldest")
         for box in summary.fullest:
@@ -171,9 +207,17 @@ def _ranked(each: Ranked, counted: bool) -> str:
 def _table(*columns: str) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for name in columns:
-        left = name in ("shard", "state", "coordinator", "blocks", "fullest mailboxes")
-        table.add_column(name, justify="left" if left else "right", overflow="fold")
+        left = name in ("process", "state", "shard", "coordinator", "blocks", "fullest mailboxes")
+        # Only texts may need a second line; a number that is broken would be read as two.
+        table.add_column(name, justify="left" if left else "right", overflow="fold", no_wrap=name not in BROKEN)
     return table
+
+
+def _count(count: int) -> str:
+    """Returns a count in nine characters at most."""
+    if count < 10_000_000:
+        return f"{count:,}"
+    return f"{count / 1e6:,.0f} M" if count < 1e12 else f"{count / 1e12:,.1f} T"
 
 
 def _quantiles(told: dict[str, Any]) -> list[str]:

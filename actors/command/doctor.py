@@ -54,9 +54,7 @@ def doctor(as_json: Json = False) -> None:
         mark, style = MARKS[each.verdict]
         remedy = f"\n→ {each.remedy}" if each.remedy else ""
         table.add_row(Text(mark, style=style), Text(each.what, style=style), Text(f"{each.found}{remedy}"))
-    terminal = Terminal(as_json)
-    terminal.results.soft_wrap = False
-    terminal.result([asdict(each) for each in found], table)
+    Terminal(as_json).result([asdict(each) for each in found], table)
     if any(each.verdict == "problem" for each in found):
         raise typer.Exit(DONE_IN_PART)
 

@@ -52,7 +52,8 @@ class Terminal:
         if self.as_json:
             write_json(facts)
         else:
-            self.results.print(shown, markup=False)
+            # Texts are left to the terminal and to pipes; what rich draws knows the width itself, and nothing of it is cut off.
+            self.results.print(shown, markup=False, soft_wrap=isinstance(shown, str), crop=False)
 
     def note(self, text: str, style: str = "") -> None:
         if not self.as_json:

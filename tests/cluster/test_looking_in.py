@@ -85,7 +85,7 @@ def test_it_is_read_by_people_and_by_programs(seen: Server) -> None:
         "never matched",
     ):
         assert part in text, part
-    assert max(map(len, text.splitlines())) <= 140 + len(str(seen.data_dir))
+    assert max(map(len, text.splitlines())) <= 80 + len(str(seen.data_dir))
     plain = json.loads(json.dumps(stats.to_dict()))
     assert plain["shards"][0]["index"]["blocks"][0]["engine"] == "dexin"
     assert plain["mailboxes"]["on_time"]["critical"] == 1.0
