@@ -34,7 +34,7 @@ class Routes:
         self._learned: dict[int, AttributeFrequencies] = {}
         self._limits = limits
         self._shapes = ShapeCache(limits, cutter=IntegerCutter(), ignore_case=ignore_case)
-        self._by_kernels = not ignore_case  # the kernels do not lower texts
+        self._ignore_case = ignore_case
         self._chooser = PivotChooser()
         self._chooser.refresh(self._kept)
         self._lock = threading.Lock()
@@ -48,8 +48,8 @@ class Routes:
         """Returns for each expression its route, or the error that `route` would raise. Many expressions are parsed by kernels, whatever
         their shapes, and without the lock."""
         found: list[Route | RayPubSubError | None] = [None] * len(expressions)
-        if self._by_kernels and len(expressions) >= TEXTS_FOR_KERNELS:
-            texts = TextsToRoute(expressions, self._limits)
+        if len(expressions) >= TEXTS_FOR_KERNELS:
+            texts = TextsToRoute(expressions, self._limits, ignore_case=self._ignore_case)
             with self._lock:
                 found = [*texts.routes(self._chooser)]
         for place, route in enumerate(found):
@@ -71,9 +71,7 @@ class Routes:
             uses = self._chooser.uses.copy()
         chooser = PivotChooser(self.frequencies().frequencies(), uses)
         texts = columns.expressions
-        found: list[Route | None] = [None] * len(texts)
-        if self._by_kernels:
-            found = TextsToRoute(texts, self._limits).routes(chooser)
+        found = TextsToRoute(texts, self._limits, ignore_case=self._ignore_case).routes(chooser)
         for place, route in enumerate(found):
             if route is None:
                 with self._lock:

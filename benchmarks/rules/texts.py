@@ -4,6 +4,7 @@ without, and the expressions of the differential tests."""
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +35,7 @@ def run(report: Report, sizes: Sizes) -> None:
     nested = [expression(random_, random_.randint(1, 8)) for _ in range(count // 2)]
     report.line("nested expressions", added(report, "nested", nested), "a second", must=2000, aim=5000)
     large = [large_rule(random_) for _ in range(min(LARGE_RULES, count // 10))]
-    leaves = sum(text.count("a") for text in large) / len(large)
+    leaves = sum(map(leaves_of, large)) / len(large)
     rate = added(report, "large rules", large)
     report.line(
         "rules of 10 to 1,000 leaves", rate, "a second", must=2000, aim=5000, note=f"{leaves:.0f} leaves a rule"
@@ -44,6 +45,10 @@ def run(report: Report, sizes: Sizes) -> None:
         rate = added(report, f"rules with patterns, {what}", texts, pattern_event)
         note = f"{sum(map(len, texts)) / len(texts):,.0f} characters a rule"
         report.line(f"rules with patterns, {what}", rate, "a second", must=2000, aim=5000, note=note)
+    rules = [sigma_rule(random_, random_.randint(5, 50)) for _ in range(count // 4)]
+    rate = added(report, "rules as Sigma's", rules, sigma_event)
+    note = f"{sum(map(len, rules)) / len(rules):,.0f} characters a rule"
+    report.line("rules as the Sigma import writes them", rate, "a second", must=2000, aim=5000, note=note)
     for what, texts in (("predicates", drawn(trees().map(write), count)), ("terms", drawn(rich_texts(), count))):
         rate = added(report, f"differential tests, {what}", texts, drawn_event)
         report.line(f"differential tests, {what}", rate, "a second", must=2000, aim=5000, note=f"{len(texts):,} texts")
@@ -89,6 +94,11 @@ def leaf(random_: random.Random) -> str:
     if kind == 5:
         return f"{name} = 'v{random_.randrange(40)}'"
     return f"{name} {random_.choice(('<', '<=', '=', '!=', '>', '>='))} {value}"
+
+
+def leaves_of(text: str) -> int:
+    """Returns the number of predicates of a text of `leaf`s: each names one of the attributes a0 to a29."""
+    return len(re.findall(r"\ba[0-9]+\b", text))
 
 
 def expression(random_: random.Random, leaves: int) -> str:
@@ -160,6 +170,48 @@ def nested_patterns(random_: random.Random, leaves: int) -> str:
     sizes = [stop - start for start, stop in zip([0, *cuts], [*cuts, leaves], strict=True)]
     text = random_.choice((" and ", " or ")).join(nested_patterns(random_, size) for size in sizes)
     return f"not ({text})" if random_.random() < 0.15 else f"({text})"
+
+
+SIGMA_FIELDS = [
+    "Image", "CommandLine", "OriginalFileName", "process.parent.name", "process.parent.command_line", "TargetObject", "file.path", "User",
+]  # fmt: skip
+
+
+def sigma_rule(random_: random.Random, leaves: int) -> str:
+    """Returns selections that must all hold, each a list of alternatives on fields, and filters of which none may hold."""
+    parts: list[str] = []
+    while leaves > 0:
+        count = min(leaves, random_.choice((1, 2, 3, 5, 10, 20)))
+        leaves -= count
+        name = random_.choice(SIGMA_FIELDS)
+        if random_.random() < 0.25:
+            listed = ", ".join(f"'{word(random_)}.exe'" for _ in range(count))
+            parts.append(f"lower({name}) in ({listed})")
+        else:
+            listed = " or ".join(sigma_pattern(random_, name) for _ in range(count))
+            parts.append(f"({listed})")
+        if len(parts) > 1 and random_.random() < 0.3:
+            parts[-1] = f"not ({parts[-1]} and {sigma_pattern(random_, 'User')})"
+        elif random_.random() < 0.2:
+            tests = (sigma_pattern(random_, name).replace(" ilike", " not ilike") for _ in range(2))
+            kinds = f"{name} is null or {name} < 0 or {name} >= 0 or {name} in (true, false)"
+            parts[-1] = "(" + " and ".join(f"({kinds} or {test})" for test in tests) + ")"
+    return " and ".join(parts)
+
+
+def sigma_pattern(random_: random.Random, name: str) -> str:
+    return f"{name} ilike " + random_.choice(
+        [r"'%\\{}.exe' escape '\'", "'%{}%'", "'% -{}%'", r"'C:\\{}\\%' escape '\'", "'{}%'"]
+    ).format(word(random_).title())
+
+
+def sigma_event(random_: random.Random) -> Event:
+    texts = ("{}.exe", r"c:\{}\x.exe", "run -{} now", r"C:\W17\{}.EXE", "{}")
+    return {
+        name: random_.choice(texts).format(word(random_)) if random_.random() < 0.9 else random_.choice((5, True))
+        for name in SIGMA_FIELDS
+        if random_.random() < 0.9
+    }
 
 
 def pattern_event(random_: random.Random) -> Event:

@@ -111,7 +111,7 @@ class MatchIndex:
         self.options = {**(options or {}), **{name: value for name, value in named.items() if value is not None}}
         self.ignore_case = check_flag("ignore_case", ignore_case)
         self._shapes = ShapeCache(self.limits, cutter=IntegerCutter(), ignore_case=ignore_case)
-        self._by_kernels = engine != "scan" and not ignore_case  # the kernels do not lower texts
+        self._by_kernels = engine != "scan"
         self._books = Books(Catalogue(), make_engine(engine, self.limits, merges, self.options, frequencies))
         self._writing = threading.RLock()
 

@@ -124,7 +124,7 @@ class ShapeCache:
     ) -> None:
         """`ignore_case`: every expression ignores case (`fold_case`)."""
         self._limits = limits
-        self._fold = ignore_case
+        self.ignore_case = ignore_case
         self._capacity = capacity
         self._shapes: dict[tuple[Any, ...], Shape | Fixed | Seen | None] = {}
         self._numeric: dict[bytes, Shape] = {}
@@ -166,7 +166,7 @@ class ShapeCache:
                 return Expression(text, shape, values)
             except (words.BadConstant, ExpressionError):
                 pass  # the full parse below names the predicate
-        tree = fold_case(parse(text, self._limits)) if self._fold else parse(text, self._limits)
+        tree = fold_case(parse(text, self._limits)) if self.ignore_case else parse(text, self._limits)
         if key not in self._shapes:
             if len(self._shapes) >= self._capacity:
                 self._shapes = {}

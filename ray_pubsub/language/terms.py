@@ -34,6 +34,7 @@ __all__ = [
     "measured",
     "name_uses_now",
     "needed_by_name",
+    "needed_by_term",
     "parts_of",
     "term_of",
     "uses_now",
@@ -133,14 +134,15 @@ TOLERANT = {"coalesce", "least", "greatest", "concat", "case"}
 @lru_cache(maxsize=65_536)
 def needed_by_name(name: str) -> frozenset[str]:
     """Returns the attributes without which the tested value is absent."""
-    return _needed(term_of(name))
+    return needed_by_term(term_of(name))
 
 
-def _needed(term: Term) -> frozenset[str]:
+def needed_by_term(term: Term) -> frozenset[str]:
+    """Returns the attributes without which a term has no value."""
     if isinstance(term, Attribute):
         return needed_by_name(term.name) if is_computed(term.name) else frozenset([term.name])
     if isinstance(term, Call) and term.function not in TOLERANT:
-        return frozenset().union(*map(_needed, term.arguments))
+        return frozenset().union(*map(needed_by_term, term.arguments))
     return frozenset()
 
 

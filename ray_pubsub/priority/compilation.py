@@ -83,12 +83,18 @@ class RuleCompiler:
         compiled = compile_texts([source.text for _, source in written], self._limits, runs=False)
         table, sets = compiled.table, compiled.table.opaque
         owners, opaque = table.owners[: table.count], table.tests["form"][: table.test_count] & Form.OPAQUE != 0
-        owner_of_test = np.repeat(owners, np.diff(table.offsets[: table.count + 1]))[opaque]
+        owner_of_record = np.repeat(owners, np.diff(table.offsets[: table.count + 1]))
+        owner_of_test = owner_of_record[opaque]
         number = table.tests["low_whole"][: table.test_count][opaque]
         exact = np.zeros(len(written), np.bool_)
+        names = compiled.vocabulary.attributes
+        computed = np.zeros(len(names), np.bool_)
+        computed[names.computed] = True
+        on_terms = computed[table.tests["attribute"][: table.test_count]]
         for chosen, reason in (
             (owner_of_test[np.diff(sets.piece_offsets)[number] > MOST_PIECES], Refusal.BOXES),
             (owner_of_test[np.diff(sets.pattern_offsets)[number] > 0], Refusal.PATTERN),
+            (owner_of_record[on_terms], Refusal.TERM),
             (np.flatnonzero(compiled.conjunctive), Refusal.NORMAL_FORM),
         ):
             exact[chosen] = True

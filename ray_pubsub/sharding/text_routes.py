@@ -3,7 +3,6 @@ PivotChooser.route, with the uses of attributes in these texts included."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +13,7 @@ from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.kernels.sharding.text_routes import UNIVERSAL as NO_LENGTH
 from ray_pubsub.kernels.sharding.text_routes import Attributes, routes_of_programs
 from ray_pubsub.kernels.texts import layout
+from ray_pubsub.language.terms import Term, attributes_of_term, needed_by_term
 from ray_pubsub.settings import Limits
 from ray_pubsub.sharding.pivots import UNIVERSAL, PivotChooser, Route
 
@@ -23,24 +23,38 @@ __all__ = ["TextsToRoute"]
 class TextsToRoute:
     """Texts, parsed on construction, which needs no lock; only finding the routes needs the chooser's lock."""
 
-    def __init__(self, texts: Sequence[str], limits: Limits) -> None:
-        self._parsed = [ParsedTexts(texts[start:stop], limits, Vocabulary()) for start, stop in portions(texts)]
+    def __init__(self, texts: Sequence[str], limits: Limits, *, ignore_case: bool = False) -> None:
+        self._parsed = [
+            ParsedTexts(texts[start:stop], limits, Vocabulary(), ignore_case=ignore_case)
+            for start, stop in portions(texts)
+        ]
 
     def routes(self, chooser: PivotChooser) -> list[Route | None]:
         """Returns the route of each text; None for one that language/parser.py must parse, because it is wrong or unusual."""
         return [route for parsed in self._parsed for route in _routes(parsed, chooser)]
 
 
+UNIVERSAL_RANK = -1
+"""Of a computed attribute that may have a value in any event."""
+
+
+def _needed(name: str, terms: dict[str, Term]) -> frozenset[str]:
+    """Returns the attributes that an event must have for the name to have a value."""
+    return needed_by_term(terms[name]) if name in terms else frozenset([name])
+
+
 def _routes(parsed: ParsedTexts, chooser: PivotChooser) -> list[Route | None]:
-    names = parsed.attributes
+    needed = [_needed(name, parsed.terms) for name in parsed.attributes]
     owner = np.repeat(np.arange(len(parsed.read)), np.diff(parsed.columns.leaf_offsets))
     counted = (parsed.leaves["operator"] != layout.CONSTANT) & parsed.read[owner]
-    uses = np.bincount(parsed.leaves["attribute"][counted], minlength=len(names))
-    chooser.uses.update(Counter({name: count for name, count in zip(names, uses.tolist(), strict=True) if count}))
-    order = sorted(range(len(names)), key=lambda number: chooser.rarity(names[number]))
-    rank = np.empty(len(names), np.int32)
-    rank[order] = np.arange(len(names), dtype=np.int32)
-    ranked = [names[number] for number in order]
+    uses = np.bincount(parsed.leaves["attribute"][counted], minlength=len(needed))
+    for name, count in zip(parsed.attributes, uses.tolist(), strict=True):
+        if count:
+            used = attributes_of_term(parsed.terms[name]) if name in parsed.terms else (name,)
+            chooser.uses.update(dict.fromkeys(used, count))
+    ranked = sorted({name for names in needed for name in names}, key=chooser.rarity)
+    ranks_of = {name: number for number, name in enumerate(ranked)}
+    rank = np.array([min(map(ranks_of.__getitem__, names), default=UNIVERSAL_RANK) for names in needed], np.int32)
     frequency = np.array([chooser.rarity(name)[0] for name in ranked], np.float64)
     longest = int(np.diff(parsed.columns.program_offsets).max(initial=0))
     offsets, lengths, ranks = routes_of_programs(parsed.columns, parsed.read, Attributes(rank, frequency), longest)

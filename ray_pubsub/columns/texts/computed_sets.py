@@ -58,7 +58,8 @@ class SetComputer:
     def __init__(self, parsed: ParsedTexts, sets: SetList, runs: bool) -> None:
         self._parsed, self._sets, self._runs = parsed, sets, runs
         self._strings = parsed.vocabulary.strings
-        self._attributes = np.array(parsed.vocabulary.attributes.numbers(parsed.attributes), np.int32)
+        number = parsed.vocabulary.attributes.number
+        self._attributes = np.array([number(name, parsed.terms.get(name)) for name in parsed.attributes], np.int32)
         self._prefix = np.full(len(self._strings), UNKNOWN, np.int64)
         self._prefix_end = np.zeros(len(self._strings), np.int64)
         """As in StringOrder, for all patterns requested so far."""

@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.string_hashes import distinct_of
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.kernels.columns.runs import distinct_pairs
 from ray_pubsub.kernels.texts import layout
 from ray_pubsub.kernels.texts.layout import Parsed
 from ray_pubsub.kernels.texts.parse import TextLimits, parse_texts
 from ray_pubsub.language import words
-from ray_pubsub.language.patterns import compile_regexp, like_pieces
+from ray_pubsub.language.functions.folding import simple_lower
+from ray_pubsub.language.patterns import compile_regexp
 from ray_pubsub.language.plain_regexps import is_plainly_valid
+from ray_pubsub.language.printer import computed_name
+from ray_pubsub.language.terms import Attribute, Call, Term
 from ray_pubsub.model.event_batch import split_number
 from ray_pubsub.model.text_column import TextBytes, TextColumn
 from ray_pubsub.model.values import Kind
@@ -40,18 +42,23 @@ class ParsedTexts:
     """The predicates of texts. An attribute's number is its position in `attributes`, which is sorted; strings have the vocabulary's
     numbers."""
 
-    def __init__(self, texts: Sequence[str], limits: Limits, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, texts: Sequence[str], limits: Limits, vocabulary: Vocabulary, *, ignore_case: bool = False
+    ) -> None:
+        """`ignore_case`: every text ignores case (language/case_folding.py)."""
         self.vocabulary = vocabulary
         data, start, stop = _encoded(texts, limits)
         self.columns = Parsed.with_room(len(texts), len(data))
         named = TextLimits(
-            limits.nesting_depth, limits.leaves, limits.set_size, limits.word_length, limits.pattern_length
+            limits.nesting_depth, limits.leaves, limits.set_size, limits.word_length, limits.pattern_length, ignore_case
         )
         self.read: NDArray[np.bool_]
         self.read, (leaves, operands, written, _) = parse_texts(data, start, stop, named, self.columns)
         """Whether the kernel read each text; language/parser.py parses the others."""
         self.leaves, self.operands = self.columns.leaves[:leaves], self.columns.operands[:operands]
         self._buffer = self.columns.buffer[:written]
+        self.terms: dict[str, Term] = {}
+        """Of the computed attributes."""
         self.attributes = self._number_attributes()
         self._number_strings()
         self._read_constants()
@@ -60,17 +67,47 @@ class ParsedTexts:
     def _number_attributes(self) -> list[str]:
         named = np.flatnonzero(self.leaves["operator"] != layout.CONSTANT)
         which, names = self._distinct(self.leaves["name_start"][named], self.leaves["name_stop"][named])
+        folded = self.leaves["folded"][named] != 0
+        if folded.any():
+            which, names = self._with_lowered(which, names, folded)
         order = sorted(range(len(names)), key=names.__getitem__)
         rank = np.empty(len(names), np.int32)
         rank[order] = np.arange(len(names), dtype=np.int32)
         self.leaves["attribute"][named] = rank[which]
         return [names[place] for place in order]
 
+    def _with_lowered(
+        self, which: NDArray[np.int64], names: list[str], folded: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], list[str]]:
+        """Numbers the names in lower case behind the others, and returns the new numbers and all names."""
+        used, place = np.unique(which[folded], return_inverse=True)
+        which = which.copy()
+        which[folded] = len(names) + place
+        lowered = [Call("lower", (Attribute(names[number]),)) for number in used.tolist()]
+        computed = list(map(computed_name, lowered))
+        self.terms.update(zip(computed, lowered, strict=True))
+        kept = np.unique(which)  # a name may be used in lower case only
+        return np.searchsorted(kept, which), [(names + computed)[number] for number in kept.tolist()]
+
     def _number_strings(self) -> None:
-        places = np.flatnonzero(self.operands["kind"] == layout.STRING)
+        is_string = self.operands["kind"] == layout.STRING
+        places = np.flatnonzero(is_string)
         which, strings = self._distinct(self.operands["start"][places], self.operands["stop"][places])
-        self.operands["whole"][places] = np.array(self.vocabulary.strings.numbers_of_distinct(strings), np.int64)[which]
+        folded = np.repeat(self.leaves["folded"] != 0, self._constants_of_leaves())[places]
+        if not folded.any():
+            number = np.array(self.vocabulary.strings.numbers_of_distinct(strings), np.int64)[which]
+        else:
+            number = np.empty(len(places), np.int64)
+            for chosen, change in ((~folded, str), (folded, simple_lower)):
+                used, place = np.unique(which[chosen], return_inverse=True)
+                texts = [change(strings[each]) for each in used.tolist()]
+                number[chosen] = np.array(self.vocabulary.strings.numbers(texts), np.int64)[place]
+        self.operands["whole"][places] = number
         self.operands["rest"][places] = 0.0
+
+    def _constants_of_leaves(self) -> NDArray[np.int64]:
+        """Returns the number of operands of each leaf."""
+        return np.diff(np.append(self.leaves["first"], len(self.operands)))
 
     def _distinct(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[str]]:
         if not len(start):
@@ -109,38 +146,28 @@ class ParsedTexts:
                 self.operands["kind"][place], self.operands["whole"][place], self.operands["rest"][place] = constant
 
     def _check_patterns(self) -> None:
-        operator = self.leaves["operator"]
-        risky = np.flatnonzero(
-            (operator == layout.REGEXP) | ((operator == layout.LIKE) & (self.leaves["escaped"] != 0))
-        )
-        if not len(risky):
-            return
-        strings, whole = self.vocabulary.strings.texts, self.operands["whole"]
-        first = self.leaves["first"][risky]
-        escape = np.where(operator[risky] == layout.REGEXP, -1, whole[np.minimum(first + 1, len(whole) - 1)])
-        which, distinct = distinct_pairs(escape.astype(np.int32), whole[first])
-        pairs = zip(escape[distinct].tolist(), whole[first[distinct]].tolist(), strict=True)
-        bad = [place for place, (number, pattern) in enumerate(pairs) if not self._is_pattern(strings, pattern, number)]
-        for leaf in np.flatnonzero(np.isin(which, bad)).tolist():
-            self._refuse(int(first[leaf]))
-
-    @staticmethod
-    def _is_pattern(strings: list[str], pattern: int, escape: int) -> bool:
-        """Returns whether a pattern is valid. `escape` is -1 for a regular expression."""
-        text = strings[pattern]
-        try:
-            if escape >= 0:
-                like_pieces(text, strings[escape] or None)
-            elif not is_plainly_valid(text):
-                compile_regexp(text)
-        except words.BadConstant:
-            return False
-        return True
+        """Checks the regular expressions. The kernel has checked the patterns of `like`."""
+        first = self.leaves["first"][self.leaves["operator"] == layout.REGEXP]
+        patterns = self.operands["whole"][first]
+        texts = self.vocabulary.strings.texts
+        bad = [pattern for pattern in np.unique(patterns).tolist() if not _is_regexp(texts[pattern])]
+        for operand in first[np.isin(patterns, bad)].tolist():
+            self._refuse(operand)
 
     def _refuse(self, operand: int) -> None:
         """Leaves the text of an operand to language/parser.py, which reports what is wrong with it."""
         leaf = int(np.searchsorted(self.leaves["first"], operand, side="right")) - 1
         self.read[int(np.searchsorted(self.columns.leaf_offsets, leaf, side="right")) - 1] = False
+
+
+def _is_regexp(pattern: str) -> bool:
+    if is_plainly_valid(pattern):
+        return True
+    try:
+        compile_regexp(pattern)
+    except words.BadConstant:
+        return False
+    return True
 
 
 def _encoded(texts: Sequence[str], limits: Limits) -> TextBytes:

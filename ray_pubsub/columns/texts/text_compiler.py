@@ -54,13 +54,15 @@ class CompiledTexts:
     """Texts that were not compiled."""
 
 
-def compile_texts(texts: Sequence[str], limits: Limits, *, runs: bool = True) -> CompiledTexts:
+def compile_texts(
+    texts: Sequence[str], limits: Limits, *, runs: bool = True, ignore_case: bool = False
+) -> CompiledTexts:
     """Compiles texts, and reports which texts must be compiled one by one. Without `runs`, every test is one record."""
     vocabulary, sets = Vocabulary(), SetList()
     form = np.full(len(texts), NOT_MADE, np.uint8)
     parts: list[_Part] = []
     for start, stop in portions(texts):
-        parsed = ParsedTexts(texts[start:stop], limits, vocabulary)
+        parsed = ParsedTexts(texts[start:stop], limits, vocabulary, ignore_case=ignore_case)
         parts += _clauses(parsed, limits, sets, form[start:stop], start, runs)
     lengths = [np.diff(part.offsets) for part in parts]
     owners = np.concatenate([part.owners for part in parts]) if parts else np.empty(0, np.int64)

@@ -19,7 +19,7 @@ from ray_pubsub.errors import RayPubSubError, Rejection
 from ray_pubsub.index.storage.saved_texts import SavedText
 from ray_pubsub.kernels.index.hits import MULTIPLE, RESIDUAL
 from ray_pubsub.language.shapes import Expression, ShapeCache
-from ray_pubsub.language.terms import attributes_of
+from ray_pubsub.language.terms import attributes_of, attributes_of_term, is_computed
 from ray_pubsub.model.arguments import are_ids, check_id
 from ray_pubsub.settings import Limits
 
@@ -55,7 +55,7 @@ class TextBatch(Sequence[Source]):
     """The sources of subscriptions, one per text, and the clauses of all of them."""
 
     def __init__(self, texts: Sequence[str], shapes: ShapeCache, limits: Limits) -> None:
-        compiled = compile_texts(texts, limits)
+        compiled = compile_texts(texts, limits, ignore_case=shapes.ignore_case)
         self._vocabulary, self._table = compiled.vocabulary, compiled.table
         self._flags = np.where(compiled.repeated, MULTIPLE, 0).astype(np.uint8)
         self._flags[compiled.weakened] |= RESIDUAL
@@ -142,8 +142,12 @@ class TextBatch(Sequence[Source]):
 
     @property
     def attributes(self) -> list[str]:
-        """The attributes that the texts name."""
-        return self._vocabulary.attributes.texts
+        """The attributes of events that the texts depend on."""
+        names = self._vocabulary.attributes
+        plain = dict.fromkeys(name for name in names.texts if not is_computed(name))
+        for term in names.terms.values():
+            plain.update(dict.fromkeys(sorted(attributes_of_term(term))))
+        return list(plain)
 
     def _add_left(self, left: NDArray[np.int64], texts: Sequence[str], shapes: ShapeCache, limits: Limits) -> None:
         """Compiles the texts that the kernels did not read, one by one."""

@@ -17,7 +17,7 @@ UNIVERSAL = -1
 
 
 class Attributes(NamedTuple):
-    """`rank`: attribute → its rank as a pivot, the best first. `frequency`: of ranks."""
+    """`rank`: attribute → its rank as a pivot, the best first; UNIVERSAL if any event may have a value for it. `frequency`: of ranks."""
 
     rank: Any
     frequency: Any
@@ -81,7 +81,7 @@ def route_of_leaf(parsed, number, negated, rank, ranks, end):
     if leaf.operator < BETWEEN and parsed.operands[leaf.first].kind == UNKNOWN:
         return 0  # a comparison with null is never true, nor is its negation
     ranks[end] = rank[leaf.attribute]
-    return 1
+    return 1 if ranks[end] >= 0 else UNIVERSAL
 
 
 @piece

@@ -30,6 +30,7 @@ from ray_pubsub.kernels.texts.layout import (
     NUMBER,
     ODD_NUMBER,
     REGEXP,
+    STRING,
     TIMESTAMP,
     UNKNOWN,
 )
@@ -39,6 +40,7 @@ from ray_pubsub.kernels.texts.tokens import (
     CLOSE,
     COMMA,
     FAILED,
+    ILIKE_WORD,
     IN_WORD,
     IS_WORD,
     LIKE_WORD,
@@ -60,17 +62,18 @@ from ray_pubsub.kernels.texts.tokens import (
 
 __all__ = ["TextLimits", "parse_texts"]
 
-PERCENT, LOW_LINE = 0x25, 0x5F
+PERCENT, LOW_LINE, LEAST_CAPITAL, LAST_CAPITAL = 0x25, 0x5F, 0x41, 0x5A
 
 
 class TextLimits(NamedTuple):
-    """Those of settings.py that the kernel watches."""
+    """Those of settings.py that the kernel watches, and whether every comparison with a text ignores case."""
 
     nesting_depth: int
     leaves: int
     set_size: int
     word_length: int
     pattern_length: int
+    ignore_case: bool
 
 
 @piece
@@ -107,7 +110,10 @@ def name_leaf(text, place, end, leaf, buffer, state, limits):
     leaf.name_start = state[2]
     place, state[2] = read_name(text, place, end, buffer, state[2])
     leaf.name_stop = state[2]
-    return FAILED if leaf.name_stop - leaf.name_start > limits.word_length else place
+    if leaf.name_stop - leaf.name_start > limits.word_length:
+        return FAILED
+    # Python's names of computed attributes begin with a zero.
+    return FAILED if place > 0 and buffer[leaf.name_start] == 0 else place
 
 
 @piece
@@ -119,6 +125,24 @@ def take_constant(text, place, end, operands, buffer, state, limits):
         return FAILED if place != NONE else NONE
     state[1] += 1
     return next_place(text, place, end)
+
+
+@piece
+def is_escaped(pattern, character, folded, buffer):
+    """Returns whether a character follows every escape."""
+    if character.stop == character.start:
+        return True
+    escape = buffer[character.start]
+    if folded and 97 <= escape | 32 <= 122:
+        return False
+    place = pattern.start
+    while place < pattern.stop:
+        if buffer[place] == escape:
+            place += 1
+            if place == pattern.stop:
+                return False
+        place += 1
+    return True
 
 
 @piece
@@ -147,8 +171,10 @@ def take_pattern(text, place, end, leaf, operands, buffer, state, limits):
     leaf.escaped, leaf.prefix = True, False
     place = take_constant(text, escape, end, operands, buffer, state, limits)
     character = operands[state[1] - 1]
-    # One character of ASCII, or none; others are left to Python.
-    return FAILED if character.stop - character.start > 1 else place
+    # One character of ASCII, or none; others are left to Python, and so is a letter if case is ignored.
+    if character.stop - character.start > 1:
+        return FAILED
+    return place if is_escaped(pattern, character, leaf.folded or limits.ignore_case, buffer) else FAILED
 
 
 @piece
@@ -176,7 +202,7 @@ def take_predicate(text, place, end, leaf, operands, buffer, state, limits):
     """One more leaf; where the next token begins, or FAILED."""
     leaf.first = state[1]
     leaf.name_start = leaf.name_stop = state[2]
-    leaf.negated = leaf.escaped = leaf.prefix = False
+    leaf.negated = leaf.escaped = leaf.prefix = leaf.folded = False
     after = take_constant(text, place, end, operands, buffer, state, limits)
     if after == FAILED:
         return FAILED
@@ -212,8 +238,9 @@ def take_predicate(text, place, end, leaf, operands, buffer, state, limits):
     if word == IN_WORD:
         leaf.operator = MEMBER
         return take_list(text, behind, end, operands, buffer, state, limits)
-    if word in (LIKE_WORD, REGEXP_WORD):
-        leaf.operator = LIKE if word == LIKE_WORD else REGEXP
+    if word in (LIKE_WORD, REGEXP_WORD, ILIKE_WORD):
+        leaf.operator = REGEXP if word == REGEXP_WORD else LIKE
+        leaf.folded = word == ILIKE_WORD
         return take_pattern(text, behind, end, leaf, operands, buffer, state, limits)
     if word == BETWEEN_WORD:
         leaf.operator = BETWEEN
@@ -230,6 +257,17 @@ def take_predicate(text, place, end, leaf, operands, buffer, state, limits):
         return place if low in (high, UNKNOWN) or high == UNKNOWN else FAILED
     leaf.operator = BARE
     return FAILED if leaf.negated else place
+
+
+@piece
+def ignores_case(leaf, operands, last):
+    """Returns whether case would matter in a predicate: one on texts, other than a regular expression."""
+    if leaf.operator > MEMBER and leaf.operator != LIKE:
+        return False
+    for place in range(leaf.first, last):  # noqa: SIM110 - compiled code knows no any() of a generator
+        if operands[place].kind == STRING:
+            return True
+    return False
 
 
 @piece
@@ -259,6 +297,8 @@ def parse_text(text, place, end, parsed, state, limits, levels):
         place = take_predicate(text, place, end, leaves[state[0]], operands, buffer, state, limits)
         if place < 0:
             return False
+        if limits.ignore_case:
+            leaves[state[0]].folded |= ignores_case(leaves[state[0]], operands, state[1])
         program[state[3]] = state[0]
         state[3] += 1
         state[0] += 1

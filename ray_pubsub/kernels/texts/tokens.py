@@ -27,8 +27,8 @@ from ray_pubsub.kernels.texts.layout import (
 )
 
 __all__ = [
-    "AND", "BETWEEN_WORD", "CLOSE", "COMMA", "DOT", "FAILED", "IN_WORD", "IS_WORD", "LIKE_WORD", "NONE", "NOT_WORD", "NULL_WORD", "OPEN",
-    "OR", "QUOTE", "REGEXP_WORD", "is_escape", "name_end", "next_place", "read_constant", "read_name", "read_operator", "word_at",
+    "AND", "BETWEEN_WORD", "CLOSE", "COMMA", "DOT", "FAILED", "ILIKE_WORD", "IN_WORD", "IS_WORD", "LIKE_WORD", "NONE", "NOT_WORD",
+    "NULL_WORD", "OPEN", "OR", "QUOTE", "REGEXP_WORD", "is_escape", "name_end", "next_place", "read_constant", "read_name", "read_operator", "word_at",
 ]  # fmt: skip
 
 FAILED, NONE = -1, -2
@@ -40,12 +40,13 @@ AND, OR, NOT_WORD, BETWEEN_WORD, IN_WORD, LIKE_WORD, REGEXP_WORD, IS_WORD, NULL_
 )
 BEFORE_STRING = 12
 """From here on: words that are names, but for those before a string, where they say what the string is."""
-TIMESTAMP_WORD, DATE_WORD, DOUBLE_WORD, ESCAPE_WORD = 12, 13, 14, 15
+TIMESTAMP_WORD, DATE_WORD, DOUBLE_WORD, ESCAPE_WORD, ILIKE_WORD = 12, 13, 14, 15, 16
 
 WORDS = (
     (AND, b"and"), (OR, b"or"), (NOT_WORD, b"not"), (BETWEEN_WORD, b"between"), (IN_WORD, b"in"), (LIKE_WORD, b"like"),
     (REGEXP_WORD, b"regexp"), (REGEXP_WORD, b"rlike"), (IS_WORD, b"is"), (NULL_WORD, b"null"), (TRUE_WORD, b"true"),
     (FALSE_WORD, b"false"), (TIMESTAMP_WORD, b"timestamp"), (DATE_WORD, b"date"), (DOUBLE_WORD, b"double"), (ESCAPE_WORD, b"escape"),
+    (ILIKE_WORD, b"ilike"),
 )  # fmt: skip
 LONGEST_WORD = 9
 MOMENT_BEGINS = np.frombuffer(b"current_", np.uint8)
@@ -316,7 +317,7 @@ def read_constant(text, place, end, operand, buffer, written):
         operand.kind = UNKNOWN
         return stop, written
     if word >= BEFORE_STRING and stands_before_string(text, stop, end):
-        if word == ESCAPE_WORD:
+        if word in (ESCAPE_WORD, ILIKE_WORD):
             return FAILED, written
         kind = MOMENT if word == TIMESTAMP_WORD else DATE if word == DATE_WORD else DOUBLE
         return read_string(text, next_place(text, stop, end), end, kind, operand, buffer, written)

@@ -46,6 +46,9 @@ GOOD = [
     "false or null",
     "b and not c and b = true and d != false and e in (true, false) and f not in (true)",
     "x = 1 or x = 'a' or x = true or x > 7",
+    "s ilike '%A' or S iLike 'a_' and s not ilike 'IT''S'",
+    "s ilike 'AB%' or a.b ilike 'a!%%' escape '!' or s not ilike '%A%' and s like 'A'",
+    "ilike = 5 and ilike ilike 'x' or s ilike '\u00c9\U0001f600%'",
     "\u00e9t\u00e9 = 1 and x$ = 2 and _y = 3",
     " and ".join(f"(a{number} = 1 or b{number} = 2)" for number in range(12)),
     " or ".join(f"(a{number} = 1 and (b{number} = 2 or c like '%{number}%'))" for number in range(40)),
@@ -58,7 +61,8 @@ BAD = [
     "x = date '2024-13-01'", "x = double 'nan'", "x = double 'much'", "x like 5", "x regexp '('", "x like 'a!' escape '!'",
     "x like 'a' escape 'ab'", "x between 1", "x between 1 and 'a'", "x not 5", "x is 5", "and", "x and", "x = y", "5", "'a'", "5 = 5",
     "5 in (5, 6)", "x = 5;", "x.5 = 1", "a. = 1", "a.in = 1", "x = \ud800", "x = '\ud800'", "x = \u0661", "x\u00a0= 5", "x = 5\x1c",
-    "x =! 5", "x = - - 5", "not", "x not in", "is null", "escape 'a' = 5", "x == = 5", 5, None, b"x = 5",
+    "x =! 5", "x = - - 5", "not", "x not in", "is null", "escape 'a' = 5", "x == = 5", "x ilike 5", "ilike 'a'", "x ilike 'a!' escape '!'",
+    '"\0x" = 1', '"\0lower(x)" = 1', 5, None, b"x = 5",
 ]  # fmt: skip
 
 
@@ -85,8 +89,12 @@ def outcomes(texts: list[Any], limits: Limits | None = None) -> list[tuple[str, 
     return [errors.get(place) for place in range(len(texts))]
 
 
-def check_equal_to_scan(texts: list[str], events: list[dict[str, Any]], limits: Limits | None = None) -> None:
-    together, scan = ray_pubsub.MatchIndex(limits=limits), ray_pubsub.MatchIndex(engine="scan", limits=limits)
+def check_equal_to_scan(
+    texts: list[str], events: list[dict[str, Any]], limits: Limits | None = None, *, ignore_case: bool = False
+) -> None:
+    together, scan = (
+        ray_pubsub.MatchIndex(engine, limits=limits, ignore_case=ignore_case) for engine in ("auto", "scan")
+    )
     assert not together.add_many(range(len(texts)), texts).rejections
     scan.add_many(range(len(texts)), texts)
     assert [sorted(found) for found in together.match_many(events)] == [
@@ -95,12 +103,13 @@ def check_equal_to_scan(texts: list[str], events: list[dict[str, Any]], limits: 
 
 
 def test_most_texts_are_read_by_the_kernels() -> None:
-    left = compile_texts(GOOD, Limits()).left.tolist()
-    assert [GOOD[place] for place in left] == [text for text in GOOD if not text.isascii() and "'" not in text]
+    for ignore_case in (False, True):
+        left = compile_texts(GOOD, Limits(), ignore_case=ignore_case).left.tolist()
+        assert [GOOD[place] for place in left] == [text for text in GOOD if not text.isascii() and "'" not in text]
 
 
 def test_errors_are_those_of_the_grammar() -> None:
-    texts = [text for pair in zip(BAD, GOOD * 2, strict=False) for text in pair]
+    texts = [text for pair in zip(BAD, GOOD * 3, strict=False) for text in pair]
     assert outcomes(texts) == [outcome(text) for text in texts]
 
 
@@ -150,7 +159,7 @@ def test_hand_picked_texts_match_as_the_scan_does() -> None:
         float("inf"),
         1234567890123456789,
     ]
-    values = [*numbers, "", "a", "aa", "a%", "b", "it's", "3", "\u00e9\U0001f600\n", True, False, None]
+    values = [*numbers, "", "a", "A", "aB", "a%C", "IT's", "\u00e9\U0001f600", "aa", "a%", "b", "it's", "3", "\u00e9\U0001f600\n", True, False, None]
     names = [
         "x",
         "y",
@@ -177,6 +186,8 @@ def test_hand_picked_texts_match_as_the_scan_does() -> None:
     events = [{name: random_.choice(values) for name in names if random_.random() < 0.8} for _ in range(150)]
     check_equal_to_scan(GOOD, events)
     check_equal_to_scan(GOOD, events, Limits(clauses=1))
+    check_equal_to_scan(GOOD, events, ignore_case=True)
+    check_equal_to_scan(GOOD, events, Limits(clauses=1), ignore_case=True)
 
 
 @given(st.lists(cases(), min_size=1, max_size=8), st.sampled_from([1, 4, 64]))

@@ -18,6 +18,7 @@ TEXTS = [
     "s like 'ab%' or s is null",
     "s like '%b%' and x < 9",
     "s in ('a', 'abc') and not (y > 2 or x = 6)",
+    "s ilike 'AB%' and x < 8",
     "b and x >= 2.5",
     "x + y > 9",
     "x = ",
