@@ -37,7 +37,7 @@ LEAF = np.dtype(
         ("negated", "u1"),
         ("escaped", "u1"),  # a `like` whose second operand is its escape
         ("prefix", "u1"),  # a `like` that is an interval of strings
-        ("folded", "u1"),  # case is ignored: in lower case are the attribute, and its strings once Python has numbered them
+        ("folded", "u1"),  # case is ignored: Python numbers the attribute and its strings in lower case
     ],
     align=True,
 )

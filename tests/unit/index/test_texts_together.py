@@ -159,7 +159,8 @@ def test_hand_picked_texts_match_as_the_scan_does() -> None:
         float("inf"),
         1234567890123456789,
     ]
-    values = [*numbers, "", "a", "A", "aB", "a%C", "IT's", "\u00e9\U0001f600", "aa", "a%", "b", "it's", "3", "\u00e9\U0001f600\n", True, False, None]
+    values = [*numbers, "A", "aB", "a%C", "IT's", "\u00e9\U0001f600"]
+    values += ["", "a", "aa", "a%", "b", "it's", "3", "\u00e9\U0001f600\n", True, False, None]
     names = [
         "x",
         "y",

@@ -189,7 +189,17 @@ def test_many_texts_have_the_routes_of_each(seed: int) -> None:
 def expression(random: Random, leaves: int) -> str:
     if leaves == 1:
         name = f"a{random.randrange(30)}"
-        ways = ("= 1", "is null", "is not null", "in (1, 2)", "!= null", "like '%x%'", "not ilike '%x%'", "between 1 and 2", "")
+        ways = (
+            "= 1",
+            "is null",
+            "is not null",
+            "in (1, 2)",
+            "!= null",
+            "like '%x%'",
+            "not ilike '%x%'",
+            "between 1 and 2",
+            "",
+        )
         return f"{name} {random.choice(ways)}"
     left = random.randint(1, leaves - 1)
     parts = expression(random, left), expression(random, leaves - left)
