@@ -109,7 +109,10 @@ def test_merges_leave_out_what_was_removed_and_keep_what_was_added_meanwhile() -
     index = MatchIndex(merges="background")
     engine = SegmentedIndex(Limits(), stops_at_the_merge, POLICY, background=True)
     index._books = index._books._replace(engine=engine)
-    for number in range(4 * engine.policy.tail_clauses):
+    tail = engine.policy.tail_clauses
+    for number in range(4 * tail):
+        if number % tail == 0:
+            index.wait_for_merges()  # a block of each tail: a thread that is behind would build several tails as one
         index.add(number, "x >= 0")
     building.wait()
     index.remove(5)
