@@ -51,7 +51,6 @@ class CodeSpace:
     operand_rest: NDArray[np.float64]
     strings: dict[int, list[str]]
     """The sorted string operands of each column."""
-    string_ranks: dict[int, dict[str, int]]
     top: NDArray[np.int32]
     """The largest code of each column."""
     plans: dict[Any, Any] = field(default_factory=dict)
@@ -64,6 +63,8 @@ class CodeSpace:
     """Cache of event_codes.py: how strings are coded."""
     refusals: set[int] = field(default_factory=set)
     """Pattern columns in which some test admits NO_MATCH alone, rather than both UNKNOWN and NO_MATCH."""
+    string_codes: dict[int, dict[str, int]] = field(init=False)
+    """The code of each string operand, by column."""
     row: NDArray[np.int64] = field(init=False)
     """The addresses of Tracks' arrays, as kernels read them; the arrays are never replaced (kernels/columns/code_space.py)."""
 
@@ -74,6 +75,10 @@ class CodeSpace:
             setattr(self, name, array)
             addresses.append(array.ctypes.data)
         self.row = np.array([*addresses, len(self.base), len(self.operand_whole)], np.int64)
+        self.string_codes = {}
+        for column, texts in self.strings.items():
+            first = self.base.item(column * KINDS + Kind.STRING) + 1
+            self.string_codes[column] = dict(zip(texts, range(first, first + 2 * len(texts), 2), strict=True))
 
     @property
     def columns(self) -> int:
@@ -256,7 +261,6 @@ class _Operands:
             operand_whole=whole,
             operand_rest=rest,
             strings=strings,
-            string_ranks={column: {text: rank for rank, text in enumerate(texts)} for column, texts in strings.items()},
             top=top.astype(np.int32),
         )
 

@@ -90,7 +90,6 @@ def restored_space(state: SavedState, vocabulary: Vocabulary) -> CodeSpace:
         operand_whole=state.array("whole", np.int64, operands),
         operand_rest=state.array("rest", np.float64, operands),
         strings=strings,
-        string_ranks={column: {text: rank for rank, text in enumerate(texts)} for column, texts in strings.items()},
         top=np.concatenate([top.astype(np.int32), np.full(len(patterns), MATCH, np.int32)]),
         refusals=set(refusals.tolist()),
     )

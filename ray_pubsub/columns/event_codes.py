@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,13 @@ from ray_pubsub.model.single_event import SingleEvent
 from ray_pubsub.model.text_column import TextColumn
 from ray_pubsub.model.values import Kind
 
-__all__ = ["EventCodes", "LanePlan", "encode_events", "plan_for", "string_code"]
+__all__ = ["EventCodes", "LanePlan", "encode_events", "encode_single", "plan_for", "string_code"]
 
 MOST_PLANS = 1024
 CellColumns = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 """Cells as three parallel arrays: rows, columns, codes."""
 NO_CELLS = np.empty(0, np.int32)
+NO_STRINGS: dict[str, int] = {}
 
 
 @dataclass(slots=True, eq=False)
@@ -37,6 +38,10 @@ class EventCodes:
     offsets: NDArray[np.int64]
     column: NDArray[np.int32]
     code: NDArray[np.int32]
+
+    @classmethod
+    def of_one(cls, column: NDArray[np.int32], code: NDArray[np.int32]) -> EventCodes:
+        return cls(np.array([0, len(code)]), column, code)
 
 
 class LanePlan(NamedTuple):
@@ -55,7 +60,7 @@ class LanePlan(NamedTuple):
 def encode_events(batch: EventBatch, space: CodeSpace, vocabulary: Vocabulary) -> EventCodes:
     """Returns the codes of a batch, without values that no clause of the block tests."""
     if isinstance(batch, SingleEvent):
-        return _encode_single(batch, space, vocabulary)
+        return EventCodes.of_one(*encode_single(batch, space, vocabulary))
     plan = plan_for(batch, space, vocabulary)
     cells = batch.cells()
     codes = np.empty(len(cells.rows), dtype=np.int32)
@@ -108,12 +113,12 @@ class _SinglePlan(NamedTuple):
 
     places: NDArray[np.int64]
     """The positions of the values that some clause tests."""
-    offsets: NDArray[np.int64]
     column: NDArray[np.int32]
     """The columns of those values."""
-    strings: list[tuple[int, int, dict[str, int], list[str], int]]
-    """For each of them that is a string: the position of its code, the position of the value, ranks and operands, and the code before the
-    first operand."""
+    strings: list[tuple[int, dict[str, int]]]
+    """For each of them that is a string: the position of the value, and the codes of the operands."""
+    others: list[tuple[int, list[str], int]]
+    """For the same values: the position of the code, the operands, and the code before the first operand."""
     patterns: list[tuple[int, PatternColumns]]
     """Positions of values with patterns, and those patterns."""
     numbers: bool
@@ -126,43 +131,47 @@ def _single_plan(event: SingleEvent, space: CodeSpace, vocabulary: Vocabulary) -
     plan = plan_for(event, space, vocabulary)
     places = np.flatnonzero(plan.column >= 0)
     column = plan.column[places]
-    strings = [
+    texts = [(target, place) for target, place in enumerate(places.tolist()) if place in plan.strings]
+    strings = [(place, space.string_codes.get(int(plan.column[place]), {})) for _, place in texts]
+    others = [
         (
             target,
-            place,
-            space.string_ranks.get(int(plan.column[place]), {}),
             space.strings.get(int(plan.column[place]), []),
             int(space.base[plan.column[place] * KINDS + Kind.STRING]),
         )
-        for target, place in enumerate(places.tolist())
-        if place in plan.strings
+        for target, place in texts
     ]
     patterns = [(place, space.pattern_sets[int(plan.column[place])]) for place in plan.patterns]
-    offsets, cells = np.array([0, len(places)]), np.arange(len(plan.column) + 1)
-    return _SinglePlan(places, offsets, column, strings, patterns, len(strings) < len(places), plan.track, cells)
+    cells = np.arange(len(plan.column) + 1)
+    return _SinglePlan(places, column, strings, others, patterns, len(strings) < len(places), plan.track, cells)
 
 
-def _encode_single(event: SingleEvent, space: CodeSpace, vocabulary: Vocabulary) -> EventCodes:
-    """Codes one event. A string takes one look-up in a dictionary; if all values are strings, the codes are the only array created."""
-    layout = event.layout()
-    plan: _SinglePlan | None = space.single_plans.get(layout)
+def encode_single(
+    event: SingleEvent, space: CodeSpace, vocabulary: Vocabulary
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Returns the columns and codes of one event, which must not be changed. A string takes one look-up in a dictionary; if all values are
+    strings, the codes are the only array created."""
+    key = (*event.names, *event.kinds)
+    plan: _SinglePlan | None = space.single_plans.get(key)
     if plan is None:
         if len(space.single_plans) >= MOST_PLANS:
             space.single_plans.clear()
-        plan = space.single_plans[layout] = _single_plan(event, space, vocabulary)
+        plan = space.single_plans[key] = _single_plan(event, space, vocabulary)
     plains = event.plains
+    of_strings: list[Any] = [known.get(plains[place]) for place, known in plan.strings]
+    if None in of_strings:  # not an operand: the code of the gap that it lies in
+        for number, (_, operands, base) in enumerate(plan.others):
+            if of_strings[number] is None:
+                of_strings[number] = base + 2 * bisect_left(operands, plains[plan.strings[number][0]])
     if plan.numbers:
         cells = event.cells()
         every = np.empty(len(plains), dtype=np.int32)
         encode_lanes(plan.track, plan.cell_offsets, cells.whole, cells.rest, space.row, every)
         codes = every[plan.places]
-        for target, place, ranks, operands, base in plan.strings:
-            codes[target] = _string_code(plains[place], ranks, operands, base)
+        for (target, _, _), code in zip(plan.others, of_strings, strict=True):
+            codes[target] = code
     else:
-        codes = np.array(
-            [_string_code(plains[place], ranks, operands, base) for _, place, ranks, operands, base in plan.strings],
-            dtype=np.int32,
-        )
+        codes = np.array(of_strings, dtype=np.int32)
     column = plan.column
     for place, patterns in plan.patterns:
         columns, said = patterns.single(plains[place])
@@ -171,13 +180,7 @@ def _encode_single(event: SingleEvent, space: CodeSpace, vocabulary: Vocabulary)
     if event.flags is not None:
         _, columns_of_flags, true = _flag_codes(event.flags, space)
         column, codes = np.concatenate([column, columns_of_flags]), np.concatenate([codes, true])
-    offsets = plan.offsets if column is plan.column else np.array([0, len(codes)])
-    return EventCodes(offsets, column, codes)
-
-
-def _string_code(text: str, ranks: dict[str, int], operands: list[str], base: int) -> int:
-    rank = ranks.get(text)
-    return base + (2 * rank + 1 if rank is not None else 2 * bisect_left(operands, text))
+    return column, codes
 
 
 def _cells_of_patterns(batch: EventBatch, space: CodeSpace, plan: LanePlan, cells: Cells, number: int) -> CellColumns:
@@ -219,8 +222,10 @@ def _flag_codes(flags: Flags, space: CodeSpace) -> tuple[NDArray[np.int64], NDAr
 
 def string_code(space: CodeSpace, column: int, text: str) -> int:
     """Returns the code of one string."""
-    base = int(space.base[column * KINDS + Kind.STRING])
-    return _string_code(text, space.string_ranks.get(column, {}), space.strings.get(column, []), base)
+    code = space.string_codes.get(column, NO_STRINGS).get(text)
+    if code is not None:
+        return code
+    return int(space.base[column * KINDS + Kind.STRING]) + 2 * bisect_left(space.strings.get(column, []), text)
 
 
 def _string_codes(space: CodeSpace, column: int, strings: TextColumn) -> NDArray[np.int32]:

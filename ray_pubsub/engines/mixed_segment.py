@@ -16,6 +16,7 @@ from ray_pubsub.engines.explain.plan import Partitions, SegmentPlan
 from ray_pubsub.engines.merge_hits import merge_hits
 from ray_pubsub.engines.segment_stats import BlockStats
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.single_event import SingleEvent
 
 __all__ = ["MixedSegment", "on_common_attributes"]
 
@@ -67,6 +68,9 @@ class MixedSegment(Segment):
     def match(self, events: EventBatch) -> Hits:
         """Returns the owners of the clauses that hold, for each event; an owner with several clauses may occur more than once."""
         return merge_hits([part.match(events) for part in self.parts], events.size)
+
+    def match_single(self, event: SingleEvent) -> NDArray[np.int64]:
+        return np.concatenate([part.match_single(event) for part in self.parts])
 
     def state(self, slots: NDArray[np.int64] | None = None) -> State:
         return {"kind": self.engine, "parts": [part.state(slots) for part in self.parts]}

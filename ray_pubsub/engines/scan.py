@@ -49,6 +49,9 @@ class ScanView:
         flat = np.array([slot for found in slots for slot in found], dtype=np.int64)
         return Hits(np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]), flat)
 
+    def match_single(self, event: EventBatch) -> NDArray[np.int64]:
+        return self.match(event).slots
+
 
 class ScanEngine:
     """An engine without an index: slow, and easily seen to be right."""

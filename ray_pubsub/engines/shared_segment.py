@@ -17,6 +17,7 @@ from ray_pubsub.engines.segment_stats import BlockStats
 from ray_pubsub.kernels.columns.code_space import Bounds, TestFields
 from ray_pubsub.kernels.columns.equal_clauses import expand_event, expand_groups, group_equal
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.single_event import SingleEvent
 
 __all__ = ["SharedSegment", "build_shared"]
 
@@ -98,13 +99,14 @@ class SharedSegment(Segment):
 
     def match(self, events: EventBatch) -> Hits:
         hits = self._inside.match(events)
-        if events.size == 1:
-            slots = expand_event(hits.slots, self._offsets, self.owners)
-            return Hits(np.array([0, len(slots)]), slots)
         counts = self._offsets[hits.slots + 1] - self._offsets[hits.slots]
         offsets, members = np.zeros(events.size + 1, dtype=np.int64), np.empty(int(counts.sum()), dtype=np.int64)
         expand_groups(hits.offsets, hits.slots, self._offsets, self.owners, offsets, members)
         return Hits(offsets, members)
+
+    def match_single(self, event: SingleEvent) -> NDArray[np.int64]:
+        slots: NDArray[np.int64] = expand_event(self._inside.match_single(event), self._offsets, self.owners)
+        return slots
 
     def pivot_cost(self, frequency: NDArray[np.float64]) -> PivotCost | None:
         return self._inside.pivot_cost(frequency)

@@ -266,8 +266,9 @@ class MatchIndex:
         attributes and raises."""
         catalogue, engine = self._books
         view = engine.view()
-        hits = view.match(read_single(event, None if strict else view.attributes, strict=strict))
-        found: list[str | int] = catalogue.ids(np.sort(hits.slots)).tolist()
+        slots = view.match_single(read_single(event, None if strict else view.attributes, strict=strict))
+        slots.sort()
+        found: list[str | int] = catalogue.ids(slots).tolist()
         return found
 
     def match_many(self, events: Any, *, event_id: str | None = None, strict: bool = False) -> MatchBatch:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from ray_pubsub.index.pivots.pivot_following import PivotFollowing
 from ray_pubsub.index.pivots.repivot_policy import RepivotPolicy
 from ray_pubsub.index.plan_of_snapshot import explain_snapshot
 from ray_pubsub.index.segment_maintenance import SegmentMaintenance
-from ray_pubsub.index.snapshot import ALIVE, Slots, Snapshot
+from ray_pubsub.index.snapshot import ALIVE, IndexView, Slots, Snapshot
 from ray_pubsub.index.storage.built_segments import BuiltSegments, restore
 from ray_pubsub.index.tail import TailView
 from ray_pubsub.index.term_users import TermUsers
@@ -43,7 +43,6 @@ from ray_pubsub.index.tombstone_bits import TombstoneBits
 from ray_pubsub.kernels.index.hits import LOOK, MULTIPLE, REMOVED, RESIDUAL, set_marks
 from ray_pubsub.language.shapes import Expression, Shape
 from ray_pubsub.language.terms import attributes_of
-from ray_pubsub.model.attribute_tree import AttributeTree
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.settings import Limits
 
@@ -51,20 +50,6 @@ __all__ = ["SegmentedIndex"]
 
 MOST_SCANNED = 16_384
 """The most clauses that may be scanned while a thread makes a block of them."""
-
-
-class IndexView(NamedTuple):
-    """An index at one version. The attributes are read after the snapshot is taken, so they include everything it tests."""
-
-    segmented: SegmentedIndex
-    snapshot: Snapshot
-
-    @property
-    def attributes(self) -> AttributeTree:
-        return self.segmented.vocabulary.attributes.tree
-
-    def match(self, events: EventBatch) -> Hits:
-        return self.segmented.match(events, self.snapshot)
 
 
 class SegmentedIndex:
@@ -239,11 +224,15 @@ class SegmentedIndex:
         return self._evaluator.computed(events, self._users.unused(snapshot.version))
 
     def match(self, events: EventBatch, snapshot: Snapshot) -> Hits:
+        return snapshot.match(self.observed(events, snapshot), self._vocabulary)
+
+    def observed(self, events: EventBatch, snapshot: Snapshot) -> EventBatch:
+        """Returns the events with computed attributes, after counting which attributes they have."""
         events = self.computed(events, snapshot)
         self.frequency.observe(events)
         if self.frequency.seen >= self.following.look_at:
             self.following.look()
-        return snapshot.match(events, self._vocabulary)
+        return events
 
     def _element_conditions(self) -> ElementConditions:
         """Returns an index for `exists`: the conditions on the elements of one list are its subscriptions, and the elements its events."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,11 @@ from ray_pubsub.model.single_event import SingleEvent, single_of
 from ray_pubsub.model.values import Kind, Value
 from ray_pubsub.workspace import workspace
 
-__all__ = ["ALIVE", "Slots", "Snapshot"]
+if TYPE_CHECKING:
+    from ray_pubsub.index.segmented_index import SegmentedIndex
+    from ray_pubsub.model.attribute_tree import AttributeTree
+
+__all__ = ["ALIVE", "IndexView", "Slots", "Snapshot"]
 
 ALIVE = np.iinfo(np.int64).max
 NOTHING = np.empty(0, dtype=np.int64)
@@ -90,13 +94,21 @@ class Snapshot(NamedTuple):
         return (*self.blocks, *self.sealed, self.tail)
 
     def match(self, events: EventBatch, vocabulary: Vocabulary) -> Hits:
-        if events.size == 1:
-            single = single_of(events)
-            if single is not None:
-                events = single
-                found = self._match_single(single, vocabulary)
-                if found is not None:
-                    return found
+        if events.size == 1 and (single := single_of(events)) is not None:
+            slots = self.match_single(single, vocabulary)
+            return Hits(np.array([0, len(slots)]), slots)
+        return self._match_batch(events, vocabulary)
+
+    def match_single(self, event: SingleEvent, vocabulary: Vocabulary) -> NDArray[np.int64]:
+        """Returns the slots that one event matches."""
+        if len(self.blocks) == 1 and not (self.filtered or self.tail.clauses or self.sealed):
+            block = self.blocks[0]
+            if not block.joint:
+                return block.match_single(event)
+        slots = self._match_jointly(event, vocabulary)
+        return self._match_batch(event, vocabulary).slots if slots is None else slots
+
+    def _match_batch(self, events: EventBatch, vocabulary: Vocabulary) -> Hits:
         parts = [block.match(events) for block in self.blocks]
         parts += [tail.match(events, vocabulary) for tail in (*self.sealed, self.tail) if tail.clauses]
         hits = merge_hits(parts, events.size)
@@ -110,7 +122,7 @@ class Snapshot(NamedTuple):
         hits = Hits(hits.offsets, hits.slots[: hits.offsets[-1]])
         return self._decided(hits, events) if residual else hits
 
-    def _match_single(self, events: SingleEvent, vocabulary: Vocabulary) -> Hits | None:
+    def _match_jointly(self, events: SingleEvent, vocabulary: Vocabulary) -> NDArray[np.int64] | None:
         """Returns the matches of one event, found in one call of a kernel except for segments that are not dense; None if there is
         nothing to join in the call, or if a pattern must be evaluated."""
         group, others = self.blocks.parts
@@ -128,7 +140,7 @@ class Snapshot(NamedTuple):
                 if any(each.opaque for each in self.sealed):
                     return None
                 sealed = np.array([(each.clauses, *each.addresses) for each in self.sealed])
-        matched = [block.match(events).slots for block in others]
+        matched = [block.match_single(events) for block in others]
         if group is not None and dense is not None:
             known = group.cached(events, dense)
             if known is not None:
@@ -143,8 +155,7 @@ class Snapshot(NamedTuple):
             (self.version, scratch.turn, self.filtered),
         )  # fmt: skip
         slots, residual = match_tails(*rest) if dense is None else match_single(dense, *rest)
-        hits = Hits(np.array([0, len(slots)]), slots)
-        return self._decided(hits, events) if residual else hits
+        return self._decided(Hits(np.array([0, len(slots)]), slots), events).slots if residual else slots
 
     def _decided(self, hits: Hits, events: EventBatch) -> Hits:
         """Evaluates the expression of every candidate whose clauses do not decide."""
@@ -156,6 +167,25 @@ class Snapshot(NamedTuple):
             keep[place] = truth(self.residual[slot].tree_at(slot), rows[owner[place]]) is True
         counts = np.bincount(owner[keep], minlength=events.size)
         return Hits(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), hits.slots[keep])
+
+
+class IndexView(NamedTuple):
+    """An index at one version. The attributes are read after the snapshot is taken, so they include everything it tests."""
+
+    segmented: SegmentedIndex
+    snapshot: Snapshot
+
+    @property
+    def attributes(self) -> AttributeTree:
+        return self.segmented.vocabulary.attributes.tree
+
+    def match(self, events: EventBatch) -> Hits:
+        return self.segmented.match(events, self.snapshot)
+
+    def match_single(self, event: SingleEvent) -> NDArray[np.int64]:
+        segmented = self.segmented
+        computed = segmented.observed(event, self.snapshot)
+        return self.snapshot.match_single(computed, segmented.vocabulary)  # type: ignore[arg-type]  # one event stays one
 
 
 class SnapshotScratch:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.coding import CodedTests
 from ray_pubsub.columns.decoding import chosen_tests, decode_clauses
-from ray_pubsub.columns.event_codes import EventCodes, encode_events
+from ray_pubsub.columns.event_codes import EventCodes, encode_events, encode_single
 from ray_pubsub.columns.saved_state import SavedState, State
 from ray_pubsub.columns.test_records import Form
 from ray_pubsub.columns.vocabulary import Vocabulary
@@ -27,6 +27,7 @@ from ray_pubsub.engines.explain.trace import Trace, column_names, timed
 from ray_pubsub.engines.segment_stats import VectorCacheStats
 from ray_pubsub.engines.vector_cache.cache import VectorCache
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.single_event import SingleEvent
 
 __all__ = ["CnfSegment"]
 
@@ -76,6 +77,12 @@ class CnfSegment(Segment):
         """Returns for each event the owners all of whose disjunctions hold, each once."""
         codes = encode_events(events, self.coded.space, self._vocabulary)
         return Hits(*self._cache.match(codes, self._match_codes))
+
+    def match_single(self, event: SingleEvent) -> NDArray[np.int64]:
+        return self._cache.match_single(*encode_single(event, self.coded.space, self._vocabulary), self._match_one)
+
+    def _match_one(self, column: NDArray[np.int32], code: NDArray[np.int32]) -> NDArray[np.int64]:
+        return self._match_codes(EventCodes.of_one(column, code)).slots
 
     def _match_codes(self, codes: EventCodes) -> Hits:
         offsets, numbers = self.index.match(codes)

@@ -17,7 +17,7 @@ from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.coding import CodedTests, code_clauses
 from ray_pubsub.columns.coding_state import restored_space, space_state
 from ray_pubsub.columns.decoding import decode_clauses
-from ray_pubsub.columns.event_codes import EventCodes, encode_events
+from ray_pubsub.columns.event_codes import EventCodes, encode_events, encode_single
 from ray_pubsub.columns.saved_state import SavedState, State, check, check_within
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Frequency, Hits, Segment
@@ -46,6 +46,7 @@ from ray_pubsub.kernels.dense.clustering import (
 from ray_pubsub.kernels.dense.match import match_dense
 from ray_pubsub.kernels.dense.segment_group import GROUPS
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.single_event import SingleEvent
 from ray_pubsub.workspace import workspace
 
 __all__ = ["DenseSegment", "dense_buffers"]
@@ -205,6 +206,13 @@ class DenseSegment(Segment):
         """Owners of the clauses that hold, per event; an owner with several clauses may come more than once."""
         codes = encode_events(events, self.space, self.vocabulary)
         return Hits(*self._cache.match(codes, self._match_codes))
+
+    def match_single(self, event: SingleEvent) -> NDArray[np.int64]:
+        return self._cache.match_single(*encode_single(event, self.space, self.vocabulary), self._match_one)
+
+    def _match_one(self, column: NDArray[np.int32], code: NDArray[np.int32]) -> NDArray[np.int64]:
+        hits = self._match_codes(EventCodes.of_one(column, code))
+        return hits.slots[: hits.offsets[1]]
 
     def _match_codes(self, codes: EventCodes) -> Hits:
         if len(codes.offsets) > FEWEST_TRANSPOSED and 0 < self.space.columns <= MOST_COLUMNS:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.event_codes import LanePlan, plan_for, string_code
-from ray_pubsub.engines.contract import Hits
 from ray_pubsub.engines.dense.segment import DenseSegment, dense_buffers
 from ray_pubsub.engines.vector_cache import cache
 from ray_pubsub.engines.vector_cache.single_cache import SingleCache
@@ -56,7 +55,7 @@ class DenseGroup:
         self._number = next(NUMBERS)
         self.cache = SingleCache(cache.room_for(sum(segment.nbytes for segment in segments)) // 4)
 
-    def match(self, events: SingleEvent) -> Hits | None:
+    def match(self, events: SingleEvent) -> NDArray[np.int64] | None:
         """Matches one event. Returns None if it must be matched segment by segment, for example if a pattern must be evaluated. Where
         nothing else takes part in a match, this call saves 2 µs."""
         arguments = self.arguments(events)
@@ -65,7 +64,7 @@ class DenseGroup:
         slots = self.cached(events, arguments)
         if slots is None:
             slots = self._slots(arguments)
-        return Hits(np.array([0, len(slots)]), slots)
+        return slots
 
     def cached(self, events: SingleEvent, arguments: tuple[Any, ...]) -> NDArray[np.int64] | None:
         """Returns the slots of one event from the cache; None if the cache is not in use."""

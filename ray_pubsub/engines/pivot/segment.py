@@ -15,7 +15,7 @@ from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.coding import CodedTests, code_clauses
 from ray_pubsub.columns.coding_state import restored_space, space_state
 from ray_pubsub.columns.decoding import decode_clauses
-from ray_pubsub.columns.event_codes import EventCodes, encode_events
+from ray_pubsub.columns.event_codes import EventCodes, encode_events, encode_single
 from ray_pubsub.columns.saved_state import SavedState, State, check, check_within
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Frequency, Hits, PivotCost, Segment
@@ -28,8 +28,9 @@ from ray_pubsub.engines.pivot.trace import trace_pivots
 from ray_pubsub.engines.segment_stats import VectorCacheStats
 from ray_pubsub.engines.vector_cache.cache import VectorCache
 from ray_pubsub.kernels.pivot.clause_rows import check_rows
-from ray_pubsub.kernels.pivot.pivot_lists import BUCKETS, PROVEN, SLOTS, PivotLists, match_events
+from ray_pubsub.kernels.pivot.pivot_lists import BUCKETS, PROVEN, SLOTS, PivotLists, match_event, match_events
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.single_event import SingleEvent
 from ray_pubsub.workspace import PerThread
 
 __all__ = ["PivotBlock"]
@@ -128,6 +129,15 @@ class PivotBlock(Segment):
         """Returns the owners of the clauses that hold, for each event; an owner with several clauses may occur more than once."""
         codes = encode_events(events, self.space, self._vocabulary)
         return Hits(*self._cache.match(codes, self._match_codes))
+
+    def match_single(self, event: SingleEvent) -> NDArray[np.int64]:
+        column, code = encode_single(event, self.space, self._vocabulary)
+        return self._cache.match_single(column, code, self._match_one)
+
+    def _match_one(self, column: NDArray[np.int32], code: NDArray[np.int32]) -> NDArray[np.int64]:
+        scratch = self._scratch.get(self._make_scratch)
+        slots: NDArray[np.int64] = match_event(column, code, self._plain, scratch)
+        return slots
 
     def _match_codes(self, codes: EventCodes) -> Hits:
         cells, size = (codes.offsets, codes.column, codes.code), len(codes.offsets) - 1

@@ -41,6 +41,10 @@ def room_for(segment_bytes: int) -> int:
     return min(max(segment_bytes // SHARE, LEAST_BYTES), MOST_BYTES)
 
 
+Codes = NDArray[np.int32]
+Slots = NDArray[np.int64]
+
+
 class VectorCache:
     """`match` may run in several threads at once: readers never wait, and one at a time adds."""
 
@@ -61,10 +65,7 @@ class VectorCache:
         """Returns what `compute` returns for these codes. The caller owns the arrays."""
         events = len(codes.offsets) - 1
         if events < FEWEST_EVENTS or not ENABLED:
-            if events != 1 or not ENABLED or self.singles.waits():
-                return compute(codes)  # type: ignore[no-any-return]
-            slots = self.singles.match(lambda: codes.column.tobytes() + codes.code.tobytes(), lambda: compute(codes)[1])
-            return np.array([0, len(slots)]), slots
+            return compute(codes)  # type: ignore[no-any-return]
         policy = self._policy
         step = policy.next()
         if step is Step.PLAIN:
@@ -83,6 +84,12 @@ class VectorCache:
         else:
             policy.probed(events, seconds, *self._repeats(codes))
         return found
+
+    def match_single(self, column: Codes, code: Codes, compute: Callable[[Codes, Codes], Slots]) -> Slots:
+        """Returns the slots that `compute` returns for the columns and codes of one event. The caller owns the array."""
+        if not ENABLED or self.singles.waits():
+            return compute(column, code)
+        return self.singles.match(lambda: column.tobytes() + code.tobytes(), lambda: compute(column, code))
 
     def stats(self) -> VectorCacheStats:
         store = self._store

@@ -37,6 +37,7 @@ __all__ = [
     "Scratch",
     "count_order",
     "fill_directory",
+    "match_event",
     "match_events",
 ]
 
@@ -79,6 +80,10 @@ class Scratch(NamedTuple):
     codes: np.ndarray
     candidates: np.ndarray
     """Room for all entries."""
+
+
+NO_OFFSETS = np.zeros(0, np.int64)
+"""In the place of offsets where there is one event."""
 
 
 @compiled
@@ -133,6 +138,82 @@ def _may_hold(entry, entries, signature):
     return ((signature[one >> 16] & one) != 0) & ((signature[other >> 16] & other) != 0)
 
 
+@inlined
+def _note_codes(first, last, cells, lists, scratch):
+    """Enters an event's codes and the buckets that they are in."""
+    column, code, base, bucket = cells.column, cells.code, lists.base, lists.bucket
+    signature, codes = scratch.signature, scratch.codes
+    for cell in range(first, last):
+        place = column[cell]
+        signature[1 + place % SLOTS] |= np.uint16(1 << bucket[base[place] + code[cell]])
+        codes[place] = code[cell]
+
+
+@inlined
+def _forget_codes(first, last, cells, scratch):
+    column, signature, codes = cells.column, scratch.signature, scratch.codes
+    for cell in range(first, last):
+        signature[1 + column[cell] % SLOTS] = 0
+        codes[column[cell]] = 0
+
+
+@inlined
+def _find_candidates(first, last, cells, lists, scratch):
+    """Lists the entries that an event's codes meet and whose two tests may hold. Returns how many there are."""
+    column, code, base = cells.column, cells.code, lists.base
+    directory, entries = lists.directory, lists.entries
+    signature, candidates = scratch.signature, scratch.candidates
+    found = 0
+    for cell in range(first, last):
+        place = (base[column[cell]] + code[cell]) * 4
+        for run in range(place, place + 4, 2):
+            for entry in range(directory[run], directory[run + 1]):
+                candidates[found] = entry
+                found += _may_hold(entry, entries, signature)  # no branch: most fail, but not predictably
+    for entry in range(lists.universal, len(entries) // 4):
+        candidates[found] = entry
+        found += _may_hold(entry, entries, signature)
+    return found
+
+
+@inlined
+def _first_range(directory):
+    """Of an entry by value the pivot holds as it is met; behind the last of them are runs of ranges."""
+    return 4 * np.int64(directory[len(directory) - 3]) if len(directory) else 0
+
+
+@inlined
+def _take_matches(found, posted, lists, scratch, out, filled):
+    """Appends the owners of the candidates whose clauses hold. Returns how many there are in `out` then."""
+    entries, words = lists.entries, lists.words
+    codes, candidates = scratch.codes, scratch.candidates
+    for candidate in range(found):
+        entry = 4 * candidates[candidate]
+        start = np.int64(entries[entry + 3])
+        if candidate + AHEAD < found:
+            ahead = np.int64(entries[4 * candidates[candidate + AHEAD] + 3])
+            if not ahead & PROVEN:
+                prefetch(words, ahead)
+                prefetch(words, ahead + TYPICAL_ROW)
+        out[filled] = entries[entry + 2]
+        filled += True if start & PROVEN else row_holds(start, entry < posted, words, codes)
+    return filled
+
+
+@compiled
+def match_event(column, code, lists, scratch):
+    """Owners of the clauses that one event matches, in a new array."""
+    cells, lists, scratch = Cells(NO_OFFSETS, column, code), PivotLists(*lists), Scratch(*scratch)
+    last = len(column)
+    _ask_directory(0, last, column, code, lists.base, lists.directory, lists.bucket)
+    _note_codes(0, last, cells, lists, scratch)
+    found = _find_candidates(0, last, cells, lists, scratch)
+    out = np.empty(found, np.int64)
+    filled = _take_matches(found, _first_range(lists.directory), lists, scratch, out, 0)
+    _forget_codes(0, last, cells, scratch)
+    return out[:filled]
+
+
 @compiled
 def match_events(first_event, cells, lists, scratch, out_offsets, out):
     """Owners of matching clauses, event by event from `first_event` on. Returns the first event that no longer fits `out` and how many
@@ -140,12 +221,8 @@ def match_events(first_event, cells, lists, scratch, out_offsets, out):
     cells, lists, scratch = Cells(*cells), PivotLists(*lists), Scratch(*scratch)
     # An array that is read out of a struct takes a reference to it, atomically: once here, not in every step of a loop.
     offsets, column, code = cells.offsets, cells.column, cells.code
-    base, bucket, directory = lists.base, lists.bucket, lists.directory
-    entries, words = lists.entries, lists.words
-    signature, codes, candidates = scratch.signature, scratch.codes, scratch.candidates
-    events, count = len(offsets) - 1, len(entries) // 4
-    # Of an entry by value the pivot holds as it is met; behind the last of them are runs of ranges.
-    posted = 4 * np.int64(directory[len(directory) - 3]) if len(directory) else 0
+    base, bucket, directory, entries = lists.base, lists.bucket, lists.directory, lists.entries
+    events, posted = len(offsets) - 1, _first_range(directory)
     filled = out_offsets[first_event]
     for event in range(first_event, min(first_event + 2, events)):
         _ask_directory(offsets[event], offsets[event + 1], column, code, base, directory, bucket)
@@ -156,35 +233,12 @@ def match_events(first_event, cells, lists, scratch, out_offsets, out):
             _ask_directory(offsets[event + 2], offsets[event + 3], column, code, base, directory, bucket)
         if event + 1 < events:
             _ask_runs(last, offsets[event + 2], column, code, base, directory, entries)
-        for cell in range(first, last):
-            place = column[cell]
-            signature[1 + place % SLOTS] |= np.uint16(1 << bucket[base[place] + code[cell]])
-            codes[place] = code[cell]
-        found = 0
-        for cell in range(first, last):
-            place = (base[column[cell]] + code[cell]) * 4
-            for run in range(place, place + 4, 2):
-                for entry in range(directory[run], directory[run + 1]):
-                    candidates[found] = entry
-                    found += _may_hold(entry, entries, signature)  # no branch: most fail, but not predictably
-        for entry in range(lists.universal, count):
-            candidates[found] = entry
-            found += _may_hold(entry, entries, signature)
+        _note_codes(first, last, cells, lists, scratch)
+        found = _find_candidates(first, last, cells, lists, scratch)
         fits = filled + found <= len(out)
         if fits:
-            for candidate in range(found):
-                entry = 4 * candidates[candidate]
-                start = np.int64(entries[entry + 3])
-                if candidate + AHEAD < found:
-                    ahead = np.int64(entries[4 * candidates[candidate + AHEAD] + 3])
-                    if not ahead & PROVEN:
-                        prefetch(words, ahead)
-                        prefetch(words, ahead + TYPICAL_ROW)
-                out[filled] = entries[entry + 2]
-                filled += True if start & PROVEN else row_holds(start, entry < posted, words, codes)
-        for cell in range(first, last):
-            signature[1 + column[cell] % SLOTS] = 0
-            codes[column[cell]] = 0
+            filled = _take_matches(found, posted, lists, scratch, out, filled)
+        _forget_codes(first, last, cells, scratch)
         if not fits:
             return event, found
         out_offsets[event + 1] = filled
