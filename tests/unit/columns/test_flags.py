@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
@@ -11,8 +11,10 @@ import pytest
 
 from ray_pubsub.columns.computed.constant_flags import ConstantFlags
 from ray_pubsub.columns.computed.place_flags import PlaceFlags
+from ray_pubsub.columns.computed.place_grids import PlaceGrids
+from ray_pubsub.columns.computed.place_shapes import PlaceShapes
 from ray_pubsub.kernels.computed.flags import distinct_flags, flags_by_row
-from ray_pubsub.language.functions.places import box_of, contains, distances
+from ray_pubsub.language.functions.places import Shape, box_of, contains, distances
 from ray_pubsub.language.tree import Holds, Operand
 from ray_pubsub.model.event_batch import Lane
 from ray_pubsub.model.events import read_events
@@ -63,7 +65,17 @@ def test_a_flag_comes_once_per_row(most: int) -> None:
 
 def places(seed: int, count: int) -> list[tuple[float, float]]:
     random = Random(seed)
-    special = [(90.0, 0.0), (-90.0, 7.0), (0.0, 180.0), (0.0, -180.0), (10.0, 179.99), (10.0, -179.99), (0.0, 0.0)]
+    special = [
+        (90.0, 0.0),
+        (-90.0, 7.0),
+        (89.99, 33.0),
+        (89.5, -170.0),
+        (0.0, 180.0),
+        (0.0, -180.0),
+        (10.0, 179.99),
+        (10.0, -179.99),
+        (0.0, 0.0),
+    ]
     near = [(50 + random.random(), 8 + random.random()) for _ in range(count)]
     return [*special, *near, *((random.uniform(-90, 90), random.uniform(-180, 180)) for _ in range(count))]
 
@@ -94,16 +106,16 @@ def _leaf(function: str, constants: list[Any]) -> Holds:
 @pytest.mark.parametrize("seed", range(4))
 def test_places_lie_in_the_shapes_of_the_specification(seed: int) -> None:
     flags = PlaceFlags()
-    leaves = shapes(seed, 300)
+    leaves = shapes(seed, 750)
     for number, leaf in enumerate(leaves):
         flags.add(number, leaf)
-        if number == 200 and seed % 2:
-            flags.settle()  # the rest stays outside of the grid
+        if number in (600, 672) and seed % 2:
+            flags.settle()  # two sets of grids; the rest is in none
     if not seed % 2:
         flags.settle()
     spots = places(seed, 20)
     events: list[dict[str, Any]] = [{"lat": latitude, "lon": longitude} for latitude, longitude in spots]
-    events[3:3] = [{"lat": 91, "lon": 0}, {"lat": 5}, {"lat": "x", "lon": 1}]
+    events[5:5] = [{"lat": 91, "lon": 0}, {"lat": 5}, {"lat": "x", "lon": 1}]
     lanes: dict[str, list[Lane]] = {}
     for lane in read_events(events).lanes:
         lanes.setdefault(lane.attribute, []).append(lane)
@@ -115,7 +127,7 @@ def test_places_lie_in_the_shapes_of_the_specification(seed: int) -> None:
     wanted = []
     for number, leaf in enumerate(leaves):
         shape = leaf.function, tuple(constant.plain for constant in leaf.constants)
-        good = [row for row in range(len(events)) if not 3 <= row < 6]
+        good = [row for row in range(len(events)) if not 5 <= row < 8]
         north, east = (np.array([float(events[row][name]) for row in good]) for name in ("lat", "lon"))
         inside = np.flatnonzero(contains(shape, north, east))
         wanted += [(good[place], number) for place in inside.tolist()]
@@ -123,3 +135,34 @@ def test_places_lie_in_the_shapes_of_the_specification(seed: int) -> None:
         assert (box.south <= north[inside]).all() and (north[inside] <= box.north).all()
     assert sorted(found) == sorted(wanted)
     assert len(set(found)) == len(found)
+
+
+def test_a_few_large_shapes_fill_few_cells() -> None:
+    small = [("geo_within", (50 + number / 100, 8.0, 1.0)) for number in range(70)]
+    sizes = [500.0, 5_000.0, 10_000.0, 20_000.0, 1e6]
+    large = [("geo_within", (latitude, 8.0, size)) for size in sizes for latitude in (-89.0, 0.0, 50.0, 90.0)]
+    polar = [("geo_within", (latitude, 8.0, 1.0)) for latitude in (90.0, 89.999, -89.99, -89.0)]
+    shapes: list[Shape] = [*small, *large, *polar, ("geo_in_polygon", ("POLYGON((-180 10, 180 10, 0 10.001))",))]
+    assert PlaceGrids(shapes, list(range(len(shapes)))).cells <= 25 * len(shapes)
+
+
+def test_places_are_compared_with_shapes_near_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+
+    def inside(self: PlaceShapes, north: Any, east: Any, first: Any, last: Any, entries: Any) -> Iterator[Any]:
+        compared.append(int((last - first).sum()))
+        return iter(())
+
+    monkeypatch.setattr(PlaceShapes, "inside", inside)
+    random = Random(3)
+    flags = PlaceFlags()
+    for number in range(2000):
+        spot = [random.uniform(47, 55), random.uniform(6, 15), random.uniform(1, 20)]
+        flags.add(number, _leaf("geo_within", [random.uniform(89.8, 90), *spot[1:]] if number % 9 == 0 else spot))
+        if number % 70 == 0:
+            flags.settle()
+    flags.settle()
+    event = {"lat": 51.0, "lon": 10.0}
+    lanes = {lane.attribute: [lane] for lane in read_events([event]).lanes}
+    assert not list(flags.of(lanes, 1))
+    assert sum(compared) < 64 + 40  # the shapes that are in no grid yet, and those near the event
