@@ -27,7 +27,7 @@ OPTIONS = {
 }  # fmt: skip
 LOCK_TIMEOUT = "30s"
 """The longest wait for another process that writes to the store, which is an instance that is about to be fenced."""
-FIRST = "registry"
+FIRST, OTHERS = "registry", ("mailboxes",)
 CLAIM_PATIENCE, PAUSE = 2.0, 0.05
 CLAIM = 0x72707362  # "rpsb": the first half of the advisory lock's key; the schema's hash is the second
 DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
@@ -153,8 +153,9 @@ class PostgresDatabase:
         first, listed = f"{self._address.schema}_{FIRST}", f"{self._address.schema}_{FIRST}.other_stores"
         with connection.transaction():
             if self._tables.kind == FIRST:
-                siblings = f"SELECT count(*) FROM pg_namespace WHERE nspname LIKE '{self._address.schema}\\_%'"
-                missing = not self._create or _row(connection, siblings) != (0,)
+                # By their whole names: `orders_eu_registry` belongs to another server than `orders_registry`.
+                siblings = (f"{self._address.schema}_{kind}" for kind in OTHERS)
+                missing = not self._create or any(_exists(connection, each) for each in siblings)
             else:
                 missing = not self._create or not _exists(connection, first)
                 missing = missing or _row(

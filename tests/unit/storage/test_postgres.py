@@ -94,6 +94,12 @@ def test_a_store_that_is_missing_is_not_replaced_by_an_empty_one(postgres: Tempo
         registry(url)
 
 
+def test_a_server_whose_schema_begins_like_anothers_is_no_obstacle(postgres: TemporaryPostgres) -> None:
+    schema = postgres.new_schema()
+    open_mailbox_store(postgres.url(f"{schema}_eu")).close()
+    open_registry_store(postgres.url(schema)).close()
+
+
 def test_tables_of_a_newer_release_are_refused(postgres: TemporaryPostgres) -> None:
     schema = postgres.new_schema()
     registry(postgres.url(schema)).close()
