@@ -15,7 +15,6 @@ from typing import Any
 
 import ray
 
-from actors.client.preparing import new_request
 from actors.client.server import Server
 from actors.cluster.finding import address_to_start_at, server_to_connect_to
 from actors.cluster.joining import join
@@ -27,7 +26,7 @@ from actors.transport.actor_handles import NAMESPACE, actor_name
 from actors.transport.calls import Deadline, answer, answers, retried
 from actors.transport.protocol import check_protocol
 from actors.transport.remote import create_coordinator, create_mailboxes, create_registry, create_shard
-from ray_pubsub.errors import RayPubSubError, SettingError, UnavailableError, UnknownServerError
+from ray_pubsub.errors import SettingError, UnavailableError, UnknownServerError
 from ray_pubsub.settings import Limits
 
 __all__ = ["Server", "connect", "start"]
@@ -142,33 +141,33 @@ def start(
     place = _place(data_dir, store, restore)
     folder = place if isinstance(place, str) else None
     joined = join(address_to_start_at(name, address, folder), start=True)
-    existing, starter = None, new_request()
+    created = False
     try:
         existing = _find(name)
         if restore is not None:
             _restore(name, existing, restore, place)
         node = None if isinstance(place, PostgresAddress) else joined.node_id
-        registry = existing or create_registry(name, place, given, starter, node)
+        # If two processes start a server at once, one of them creates it and the other joins it.
+        registry, created = (existing, False) if existing else create_registry(name, place, given, node)
         opened = _opened(registry)
         check_protocol(name, opened)
         kept = ServerSettings.of_state(opened["settings"])
-        own = opened["starter"] == starter  # if two processes start it at once, one of them has
-        if not own:
+        if not created:
             _warn_of_differences(name, kept, opened["data_dir"], given, place)
-        if own or not opened["in_database"]:
+        if created or not opened["in_database"]:
             kept_in = place if opened["in_database"] else opened["data_dir"]
             actors = _create(name, registry, kept, kept_in, node)
         else:  # this process need not know the password
             actors = _existing(name, registry, kept)
         _wait_until_ready(actors, kept)
     except BaseException:
-        if existing is None:
+        if created:  # the processes of a server that others have started are theirs, whatever is wrong with it
             _discard(name)
         joined.leave()
         raise
-    if own:
+    if created:
         write_note(ServerNote.of(name, joined.address, None if opened["in_database"] else opened["data_dir"]))
-    return Server(name, actors, kept, opened["data_dir"], joined, own)
+    return Server(name, actors, kept, opened["data_dir"], joined, created)
 
 
 def connect(
@@ -232,17 +231,13 @@ def _existing(name: str, registry: Any, settings: ServerSettings) -> Actors:
 
 
 def _opened(registry: Any) -> dict[str, Any]:
+    """Returns what the registry says of its server. Raises the error that keeps it from opening its store; it goes on trying, because a
+    full disk or an absent volume may come back."""
     deadline = Deadline(START_TIMEOUT)
-    try:
-        opened: dict[str, Any] = retried(
-            lambda timeout: answer(registry.opened.remote(), "the registry", timeout), deadline
-        )
-        return opened
-    except UnavailableError:
-        raise
-    except RayPubSubError:
-        ray.kill(registry, no_restart=True)  # it could not open its store, and a restart would not help
-        raise
+    opened: dict[str, Any] = retried(
+        lambda timeout: answer(registry.opened.remote(), "the registry", timeout), deadline
+    )
+    return opened
 
 
 def _wait_until_ready(actors: Actors, settings: ServerSettings) -> None:

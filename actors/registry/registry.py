@@ -71,13 +71,10 @@ class Registry:
     """The registry. Every method may be called from any thread. While the store cannot be opened, every method raises the error that
     prevents it."""
 
-    def __init__(
-        self, handles: ActorHandles, place: str | PostgresAddress | None, given: Mapping[str, Any], starter: str = ""
-    ) -> None:
+    def __init__(self, handles: ActorHandles, place: str | PostgresAddress | None, given: Mapping[str, Any]) -> None:
         """`place` is the data folder or the database, if anything is stored. `given` has the settings that the caller gave; the others
-        have their stored values, or the defaults. `starter` identifies the caller that started this registry, among several that
-        tried at once."""
-        self.name, self._starter = handles.server, starter
+        have their stored values, or the defaults."""
+        self.name = handles.server
         self._place = place
         self._folder = Path(place) if isinstance(place, str) else None
         self._started = time.time()
@@ -133,7 +130,6 @@ class Registry:
             "data_dir": None if self._place is None else str(self._place),
             "in_database": self._database is not None,
             "lineage": opened.store.identity,
-            "starter": self._starter,
             "pid": os.getpid(),
             **own_protocol(),
         }

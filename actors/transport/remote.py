@@ -104,9 +104,9 @@ class ShardActor(Shard, SocketHost):
 
 
 class RegistryActor(Registry):
-    def __init__(self, server: str, place: Place, given: Mapping[str, Any], starter: str) -> None:
+    def __init__(self, server: str, place: Place, given: Mapping[str, Any]) -> None:
         _log_as(f"{server} registry")
-        super().__init__(ActorHandles(server), place, given, starter)
+        super().__init__(ActorHandles(server), place, given)
         ActorMetrics(ray.util.metrics, server, "registry").follow(lambda: numbers_of_stats("registry", self.stats()))
 
 
@@ -152,8 +152,9 @@ def _publishing(coordinator: Coordinator) -> Callable[[Frame], Frame]:
     return answering(read_publish_request, coordinator.publish_prepared, frame_of)
 
 
-def create_registry(server: str, place: Place, given: Mapping[str, Any], starter: str, node: str | None) -> Any:
-    """Creates the registry on the node that has the data; None means any node, because the data is in a database."""
+def create_registry(server: str, place: Place, given: Mapping[str, Any], node: str | None) -> tuple[Any, bool]:
+    """Creates the registry on the node that has the data; None means any node, because the data is in a database. Returns its handle and
+    whether this call has created it: of several processes that start a server at once, one does."""
     groups = {"ctl": 4, "ask": 8, "bulk": 2}
     marks = {
         "ctl": ("health", "opened", "stats", "renew", "close"),
@@ -164,7 +165,10 @@ def create_registry(server: str, place: Place, given: Mapping[str, Any], starter
         "bulk": ("subscribe_texts", "subscribe_intervals", "unsubscribe_many", "prioritize_many", "rebalance", "backup"),
     }  # fmt: skip
     actor = _actor(RegistryActor, groups, marks, threads=64)
-    return _create(actor, server, "registry", node, server, place, given, starter)
+    try:
+        return _create(actor, server, "registry", node, server, place, given, must_be_new=True), True
+    except ValueError:  # Ray's error for a name that is taken
+        return ray.get_actor(actor_name(server, "registry"), NAMESPACE), False
 
 
 def create_shard(server: str, number: int, settings: ServerSettings) -> Any:
@@ -226,14 +230,14 @@ def _actor(kind: type, groups: Mapping[str, int], marks: Mapping[str, Sequence[s
     return ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=0, **options)(kind)
 
 
-def _create(actor: Any, server: str, role: str, node: str | None, *arguments: Any) -> Any:
-    """Returns the actor of this name, and creates it if it does not exist."""
+def _create(actor: Any, server: str, role: str, node: str | None, *arguments: Any, must_be_new: bool = False) -> Any:
+    """Returns the actor of this name, and creates it if it does not exist. With `must_be_new`, raises ValueError if it exists."""
     strategy: Any = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=False)
     return actor.options(
         name=actor_name(server, role),
         namespace=NAMESPACE,
         lifetime="detached",
-        get_if_exists=True,
+        get_if_exists=not must_be_new,
         scheduling_strategy=strategy,
     ).remote(*arguments)
 

@@ -10,14 +10,26 @@ import pytest
 import ray
 
 import ray_pubsub
+from actors.client.server import Server
 from actors.cluster.joining import Joined
 from ray_pubsub.errors import StoreError
-from tests.chaos.processes import pid_of, roles
+from tests.chaos.processes import kill, pid_of, roles
 
 SUBSCRIPTIONS = {f"s{number}": f"x >= {number}" for number in range(40)}
 
 
-def test_a_server_is_restarted_copied_and_found_damaged(cluster: Joined, tmp_path: Path) -> None:
+def connected_when_there_is_room(name: str) -> Server:
+    """The registry tries to open its store every second."""
+    ends = time.monotonic() + 30
+    while True:
+        try:
+            return ray_pubsub.connect(name)
+        except StoreError:
+            assert time.monotonic() < ends
+        time.sleep(0.1)
+
+
+def test_a_server_is_restarted_copied_and_found_damaged(cluster: Joined, failpoints: Path, tmp_path: Path) -> None:
     server = ray_pubsub.start(1, tmp_path / "data", "kept", coordinators=2, lease=1.0, ignore_case=True)
     server.subscribe_many(
         list(SUBSCRIPTIONS), list(SUBSCRIPTIONS.values()), subscriber="desk", data={"since": "before"}, tags=["kept"]
@@ -52,6 +64,18 @@ def test_a_server_is_restarted_copied_and_found_damaged(cluster: Joined, tmp_pat
         ended.set()
         publisher.join()
     assert failed == []
+
+    # A registry that restarts on a full disk is no reason for a program that connects to end it: it goes on when there is room again.
+    failpoints.write_text("registry.fsync full\n")
+    kill(server, "registry")
+    with pytest.raises(StoreError, match="disk is full"):
+        ray_pubsub.connect("kept")
+    with pytest.raises(StoreError, match="disk is full"):
+        ray_pubsub.start(data_dir=tmp_path / "data", name="kept")
+    failpoints.unlink()
+    with connected_when_there_is_room("kept") as beside:
+        assert beside.registry._actor_id == server.registry._actor_id
+        assert beside.subscription("s1").expression == SUBSCRIPTIONS["s1"]
     server.stop()
 
     with ray_pubsub.start(data_dir=tmp_path / "restored", name="kept-again", restore=tmp_path / "copy") as again:

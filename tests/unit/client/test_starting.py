@@ -1,0 +1,87 @@
+"""Whose processes a start that fails ends: those that it has created, and nobody else's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.client import starting
+from actors.transport import remote
+from ray_pubsub.errors import StoreError
+
+FULL = StoreError("registry.sqlite", "the disk is full")
+
+
+class Joined:
+    address, node_id, started = "127.0.0.1:1", "node", False
+    left = 0
+
+    def leave(self) -> None:
+        self.left += 1
+
+
+@pytest.fixture
+def ended(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The servers and actors that were ended, where every registry reports a full disk."""
+    found: list[str] = []
+
+    def full(reference: object, *_: object) -> None:
+        raise FULL
+
+    monkeypatch.setattr(starting, "join", lambda *_, **options: Joined())
+    monkeypatch.setattr(starting, "answer", full)
+    monkeypatch.setattr(starting, "_discard", found.append)
+    monkeypatch.setattr(starting.ray, "kill", lambda handle, no_restart: found.append("killed"))
+    return found
+
+
+class Opened:
+    @staticmethod
+    def remote() -> None: ...
+
+
+class Registry:
+    opened = Opened
+
+
+def test_connecting_never_ends_a_registry(monkeypatch: pytest.MonkeyPatch, ended: list[str]) -> None:
+    monkeypatch.setattr(starting, "_find", lambda name: Registry)
+    with pytest.raises(StoreError, match="the disk is full"):
+        starting.connect("shop", address="127.0.0.1:1")
+    assert ended == []
+
+
+@pytest.mark.parametrize(
+    ("existing", "created", "expected"), [(Registry, None, []), (None, False, []), (None, True, ["shop"])]
+)
+def test_a_failed_start_ends_what_it_has_created(
+    monkeypatch: pytest.MonkeyPatch, ended: list[str], existing: Any, created: bool, expected: list[str]
+) -> None:
+    monkeypatch.setattr(starting, "_find", lambda name: existing)
+    monkeypatch.setattr(starting, "create_registry", lambda *_: (Registry, created))
+    with pytest.raises(StoreError, match="the disk is full"):
+        starting.start(name="shop", address="127.0.0.1:1")
+    assert ended == expected
+
+
+def test_one_of_several_starters_creates_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    named: dict[str, str] = {}
+
+    class Class:
+        """Ray creates a named actor at most once; whoever comes later gets a ValueError."""
+
+        def options(self, name: str, get_if_exists: bool, **_: object) -> Class:
+            assert not get_if_exists
+            self.name = name
+            return self
+
+        def remote(self, *_: object) -> str:
+            if self.name in named:
+                raise ValueError("taken")
+            return named.setdefault(self.name, "the registry")
+
+    monkeypatch.setattr(remote, "_actor", lambda *_, **options: Class())
+    monkeypatch.setattr(remote.ray, "get_actor", lambda name, namespace: named[name])
+    assert remote.create_registry("shop", None, {}, None) == ("the registry", True)
+    assert remote.create_registry("shop", None, {}, None) == ("the registry", False)
