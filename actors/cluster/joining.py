@@ -11,6 +11,7 @@ from actors.cluster import ray_internals
 from actors.cluster.local_cluster import start_local_cluster
 from actors.cluster.probe import answers, probe
 from actors.cluster.ray_internals import TOKEN_MODE_VARIABLE
+from actors.cluster.session_folder import remove_session_folder
 from ray_pubsub.errors import ClusterError
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,8 @@ class Joined:
         ray = ray_internals.import_ray()
         if self.connected and ray.is_initialized() and _connected_to(ray) == self.address:
             ray.shutdown()
+            if self.started:
+                remove_session_folder()
 
 
 def join(
@@ -76,7 +79,10 @@ def join(
     """
     ray = ray_internals.import_ray()
     if ray.is_initialized():
-        return _already_joined(ray, address, namespace)
+        joined = _already_joined(ray, address, namespace)
+        if start:
+            check_protected(joined.address)
+        return joined
     # A cluster that nobody has named may be anybody's: programs look for a server there, but none is started on it.
     unnamed = "local" if address is None and start else "auto"
     given = address if address not in (None, "auto") else os.environ.get(ADDRESS_VARIABLE) or unnamed

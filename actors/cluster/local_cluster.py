@@ -1,12 +1,15 @@
-"""Starts a Ray cluster of one node, by and for this process: small, quiet, and reachable from this machine only."""
+"""Starts a Ray cluster of one node, by and for this process: small, quiet, and reachable by this user of this machine only."""
 
 from __future__ import annotations
 
 import logging
 import os
+from pathlib import Path
 from typing import Any
 
-from actors.cluster.ray_internals import loopback_only, without_unused_processes
+from actors.cluster.ray_internals import forget_token, loopback_only, without_unused_processes
+from actors.cluster.session_folder import new_session_folder, remove_session_folder
+from actors.cluster.token_file import keep_token_private
 from ray_pubsub.errors import ClusterError
 
 MEGABYTE = 1 << 20
@@ -22,6 +25,8 @@ OBJECT_STORE_IN_FILES = 256 * MEGABYTE
 def start_local_cluster(ray: Any, *, namespace: str, cpus: int, dashboard: bool) -> None:
     """Starts the cluster and connects this process to it. It ends with `ray.shutdown()` and with this process. Raises ClusterError."""
     try:
+        if keep_token_private(Path.home(), os.environ):
+            forget_token()
         with loopback_only(True), without_unused_processes(dashboard=dashboard):
             ray.init(
                 address="local",
@@ -30,12 +35,14 @@ def start_local_cluster(ray: Any, *, namespace: str, cpus: int, dashboard: bool)
                 num_cpus=cpus,
                 object_store_memory=object_store_memory(free_shared_memory()),
                 include_dashboard=dashboard,
+                _temp_dir=str(new_session_folder(ray.shutdown)),
                 # Workers' output stays in Ray's session folder and out of the user's terminal.
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )
     except Exception as error:  # Ray has no exception class for this
         ray.shutdown()
+        remove_session_folder()
         reason = f"could not be started: {error} Is the machine overloaded? Try again, or give the address of a running cluster"
         raise ClusterError("local", reason) from error
 

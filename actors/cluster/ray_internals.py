@@ -119,6 +119,11 @@ def has_token() -> bool:
     return bool(_part("_raylet").AuthenticationTokenLoader.instance().has_token(ignore_auth_mode=True))
 
 
+def forget_token() -> None:
+    """Makes Ray look for the token again, after there came to be one."""
+    _part("_raylet").AuthenticationTokenLoader.instance().reset_cache()
+
+
 def send_token_if_undecided() -> None:
     """Turns the token mode on if RAY_AUTH_MODE is not set and there is a token, as `ray.init("auto")` does for clusters of this machine."""
     if TOKEN_MODE_VARIABLE not in os.environ and has_token():

@@ -124,7 +124,7 @@ def test_logs_name_who_and_which(seen: Server, cluster: Joined) -> None:
     """After the kill above: the shard's new instance, and the publication that waited for it."""
     logs = "\n".join(
         path.read_text(errors="replace")
-        for path in Path(os.environ["RAY_TMPDIR"]).glob("ray/session_latest/logs/worker-*.err")
+        for path in Path(os.environ["RAY_TMPDIR"]).glob("*/r/session_latest/logs/worker-*.err")
     )
     lines = [line for line in logs.splitlines() if "[seen " in line]
     lineage = re.search(r"opened epoch=1 version=\d+ lineage=(\w+) shards=2 coordinators=2", "\n".join(lines))

@@ -11,7 +11,7 @@ from actors.cluster.ray_internals import LOOPBACK_VARIABLE
 from tests.cluster.joining_programs import begin, finish
 
 PROGRAM = """
-import json, os, socket, struct, subprocess, sys
+import json, os, socket, stat, struct, subprocess, sys
 from pathlib import Path
 import ray, ray_pubsub
 from ray_pubsub.errors import ServerClosedError
@@ -68,24 +68,39 @@ with ray_pubsub.start(1, name="own", address="local") as server:
         addresses += [every[inode] for inode in sockets(pid) if inode in every]
     other = 'import sys, ray_pubsub; print(ray_pubsub.connect("own", address=sys.argv[1]).subscription("s").expression)'
     joined = subprocess.run([sys.executable, "-c", other, server.address], capture_output=True, text=True, check=True)
+    session = Path(ray._private.worker._global_node.get_session_dir_path())
+    private = stat.S_IMODE(session.parents[1].stat().st_mode)
+    socket_paths = [str(path) for path in session.glob("sockets/*")]
+    token = Path.home() / ".ray" / "auth_token"
+    token_modes = [stat.S_IMODE(path.stat().st_mode) for path in (token.parent, token)]
     result = server.publish([{"x": 1}] * 5000)  # names of many matches are asked for when they are looked at
 attempt(lambda: server.publish({"x": 1}))
 attempt(lambda: server.publish([{"x": 1}] * 100))
 attempt(lambda: beside.publish({"x": 1}))
 attempt(lambda: result.subscribers)
 beside.close()
+removed = not session.parents[1].exists()
 other = ray_pubsub.start(1, name="other", address="local")
 ray.shutdown()
 attempt(lambda: other.publish({"x": 1}))
 attempt(lambda: other.subscribe("a", "x = 1"))
-print(json.dumps({"addresses": sorted(addresses), "joined": joined.stdout.strip(), "closed": closed, "initialized": ray.is_initialized()}))
+kept = {"private": private, "sockets": socket_paths, "token": token_modes, "removed": removed}
+seen = {"addresses": sorted(addresses), "joined": joined.stdout.strip(), "closed": closed}
+print(json.dumps({**kept, **seen, "initialized": ray.is_initialized()}))
 """
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What one program saw: a cluster takes long to start, and this starts two."""
-    environment = {ADDRESS_VARIABLE: None, LOOPBACK_VARIABLE: None}
+    home = tmp_path_factory.mktemp("home")
+    environment = {
+        ADDRESS_VARIABLE: None,
+        LOOPBACK_VARIABLE: None,
+        "RAY_AUTH_TOKEN": None,
+        "RAY_AUTH_MODE": None,
+        "HOME": str(home),
+    }
     return finish(begin(PROGRAM, folder=tmp_path_factory.mktemp("own"), **environment))[0]
 
 
@@ -94,6 +109,13 @@ def test_only_this_machine_can_reach_it(found: dict[str, Any]) -> None:
     assert len(found["addresses"]) >= 6  # the head and its metrics, the node, its agents, the actors
     assert set(found["addresses"]) <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
     assert found["joined"] == "x = 1"
+
+
+def test_only_this_user_can_reach_its_sockets_and_read_its_token(found: dict[str, Any]) -> None:
+    assert found["private"] == 0o700
+    assert {path.rpartition("/")[2] for path in found["sockets"]} >= {"raylet", "plasma_store"}
+    assert found["token"] == [0o700, 0o600]
+    assert found["removed"], "its sockets and logs end with it"
 
 
 def test_none_is_started_for_a_server_that_has_ended(found: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from actors.cluster import probe, ray_internals
+from actors.cluster import joining, probe, ray_internals
 from actors.cluster.joining import _connect, check_protected, choose
 from actors.cluster.local_cluster import MEGABYTE, object_store_memory, start_local_cluster
 from ray_pubsub.errors import ClusterError, MissingExtraError
@@ -104,6 +104,26 @@ def test_a_server_is_started_on_a_protected_cluster_or_where_the_user_says_that_
             check_protected("10.0.0.5:6379")
         assert caught.value.address == "10.0.0.5:6379"
     check_protected("127.0.0.1:6379")
+
+
+def test_a_process_that_is_connected_already_starts_a_server_on_a_protected_cluster_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Ray:
+        @staticmethod
+        def is_initialized() -> bool:
+            return True
+
+    connected = joining.Joined("10.0.0.5:6379", "node", "x", started=False, connected=False)
+    monkeypatch.setattr(ray_internals, "import_ray", Ray)
+    monkeypatch.setattr(ray_internals, "token_mode", lambda: False)
+    monkeypatch.setattr(joining, "_already_joined", lambda *_: connected)
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    assert joining.join(start=False) is connected
+    with pytest.raises(ClusterError, match="it has no token"):
+        joining.join(start=True)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    assert joining.join(start=True) is connected
 
 
 def test_the_switch_for_loopback_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
