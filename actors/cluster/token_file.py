@@ -1,4 +1,4 @@
-"""The file with the user's Ray token, which only this user may read: whoever has the token runs code as this user.
+"""The file with the user's Ray token, which only this user may read: a program with the token runs code as this user.
 
 Ray creates `~/.ray/auth_token` when the first cluster with a token is started, with the modes that the umask leaves: mostly everybody can
 read it. So it is created here before Ray looks for it, and one that Ray has created before is tightened.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import ray
 
 from actors.client import starting
 from actors.transport import remote
@@ -32,7 +33,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(starting, "join", lambda *_, **options: Joined())
     monkeypatch.setattr(starting, "answer", full)
     monkeypatch.setattr(starting, "_discard", found.append)
-    monkeypatch.setattr(starting.ray, "kill", lambda handle, no_restart: found.append("killed"))
+    monkeypatch.setattr(ray, "kill", lambda handle, no_restart: found.append("killed"))
     return found
 
 
@@ -69,7 +70,7 @@ def test_one_of_several_starters_creates_the_registry(monkeypatch: pytest.Monkey
     named: dict[str, str] = {}
 
     class Class:
-        """Ray creates a named actor at most once; whoever comes later gets a ValueError."""
+        """Ray creates a named actor at most once; later callers get a ValueError."""
 
         def options(self, name: str, get_if_exists: bool, **_: object) -> Class:
             assert not get_if_exists
@@ -82,6 +83,6 @@ def test_one_of_several_starters_creates_the_registry(monkeypatch: pytest.Monkey
             return named.setdefault(self.name, "the registry")
 
     monkeypatch.setattr(remote, "_actor", lambda *_, **options: Class())
-    monkeypatch.setattr(remote.ray, "get_actor", lambda name, namespace: named[name])
+    monkeypatch.setattr(ray, "get_actor", lambda name, namespace: named[name])
     assert remote.create_registry("shop", None, {}, None) == ("the registry", True)
     assert remote.create_registry("shop", None, {}, None) == ("the registry", False)

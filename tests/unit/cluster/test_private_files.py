@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import stat
 import tempfile
@@ -74,7 +75,7 @@ def test_a_session_folder_is_for_this_user_only_and_ends_with_its_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_folder, "LONGEST", 1000)
-    monkeypatch.setattr(session_folder.atexit, "register", lambda call: None)
+    monkeypatch.setattr(atexit, "register", lambda call: None)
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
     found = new_session_folder(lambda: None)
     assert (found.parent.parent, mode(found.parent)) == (tmp_path, 0o700)
@@ -88,7 +89,7 @@ def test_a_session_folder_is_for_this_user_only_and_ends_with_its_cluster(
 def test_the_paths_of_its_sockets_are_short_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[str] = []
     at_exit: list[Any] = []
-    monkeypatch.setattr(session_folder.atexit, "register", at_exit.append)
+    monkeypatch.setattr(atexit, "register", at_exit.append)
     monkeypatch.setenv("RAY_TMPDIR", tempfile.gettempdir() + "/" + "long" * 20)
     found = new_session_folder(lambda: ended.append("the cluster"))
     assert str(found).startswith("/tmp/ray-pubsub-")
