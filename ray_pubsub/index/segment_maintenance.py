@@ -1,6 +1,7 @@
 """Seals tails and merges blocks, inline or in a thread. The policy decides what is merged (merge_policy.py).
 
 A new block is built beside the index, from immutable blocks, without any lock; only putting it in place takes the writer's lock, briefly.
+A tail that is not full is sealed by a match when it was scanned enough (merge_policy.py).
 In the background mode a thread does so while changes go on. It is started when there is something to do and ends when there is not, so an
 idle index has no thread. If it cannot keep up, changes wait for it, so that memory stays bounded.
 """
@@ -17,6 +18,7 @@ from ray_pubsub.columns.decoding import join_tables
 from ray_pubsub.engines.contract import Segment
 from ray_pubsub.index.blocks import Blocks
 from ray_pubsub.index.dead_clauses import DeadClauses
+from ray_pubsub.index.merge_policy import is_worth_building, scan_work
 from ray_pubsub.index.snapshot import Snapshot
 from ray_pubsub.kernels.index.hits import REMOVED
 
@@ -45,6 +47,8 @@ class SegmentMaintenance:
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._abandoned = False
+        self._scanned = 0
+        """The work of scanning the tail since it was begun. Threads that count at once may lose a little of it."""
         self._progress = threading.Condition(index.writing)
 
     def after_change(self, removed: int) -> None:
@@ -54,6 +58,7 @@ class SegmentMaintenance:
         self._removed += removed
         full = snapshot.tail.clauses >= index.policy.tail_clauses
         if full:
+            self._scanned = 0
             index.seal()
         blocks = len(snapshot.blocks)
         if not full and not snapshot.sealed and blocks == self._blocks_seen and self._removed < self._look_at:
@@ -66,6 +71,33 @@ class SegmentMaintenance:
         while len(index.snapshot.sealed) >= MOST_SEALED and self._thread is not None:
             self._progress.wait()
         self._raise_failure()
+
+    def before_scan(self, snapshot: Snapshot, events: int) -> Snapshot:
+        """Called before this many events are matched against a snapshot with a tail. If scanning it has cost enough, the tail becomes a
+        block, and the snapshot with this block is returned. Never waits for a lock."""
+        index, tail = self._index, snapshot.tail
+        self._scanned += scan_work(events, tail.clauses, tail.opaque)
+        if not is_worth_building(self._scanned, tail.clauses, tail.opaque):
+            return snapshot
+        sizes = [len(block) for block in snapshot.blocks]
+        others = sum(sizes[number] for number in index.policy.joined_to_tail(sizes, tail.clauses))
+        if not is_worth_building(self._scanned, tail.clauses, tail.opaque, others):
+            return snapshot
+        # While the thread works on other tails, another one would only make changes wait.
+        if snapshot.sealed or self._abandoned or not index.writing.acquire(blocking=False):
+            return snapshot
+        try:
+            self._scanned = 0
+            if index.snapshot.tail.clauses:
+                index.seal()
+                if self.background:
+                    self._start()
+                else:
+                    self.run()
+            now = index.snapshot
+            return now if now.version == snapshot.version else snapshot
+        finally:
+            index.writing.release()
 
     def run(self) -> None:
         """Does everything there is to do now."""
@@ -147,16 +179,22 @@ class SegmentMaintenance:
         return [len(block) for block in snapshot.blocks], self._dead.of(snapshot, self._removed)
 
     def _build_sealed(self) -> None:
-        """Builds one block of all sealed tails. If there are several, building is behind, and a single block takes less time."""
-        tails = self._index.snapshot.sealed
-        tables = [tail.table() for tail in tails]
-        every = [np.ones(table.count, dtype=bool) for table in tables]
-        built = self._index.build(tables[0] if len(tables) == 1 else join_tables(tables, every))
-        with self._index.writing:
-            snapshot = self._index.snapshot
-            self._index.snapshot = snapshot._replace(
-                blocks=Blocks((*snapshot.blocks, *built)), sealed=snapshot.sealed[len(tails) :]
-            )
+        """Builds one block of all sealed tails. If there are several, building is behind, and a single block takes less time. A tail that
+        is not full is built together with the small blocks that were made of others like it."""
+        index = self._index
+        before = index.snapshot
+        tails = before.sealed
+        joined = index.policy.joined_to_tail([len(block) for block in before.blocks], sum(map(len, tails)))
+        small = [before.blocks[number] for number in joined]
+        tables = [block.table() for block in small] + [tail.table() for tail in tails]
+        kept = [before.died[block.owners] > before.version for block in small]
+        kept += [np.ones(len(tail), dtype=bool) for tail in tails]
+        built = index.build(tables[0] if len(tables) == 1 else join_tables(tables, kept))
+        with index.writing:
+            now = index.snapshot
+            gone = {id(block) for block in small}
+            others = tuple(block for block in now.blocks if id(block) not in gone)
+            index.snapshot = now._replace(blocks=Blocks((*others, *built)), sealed=now.sealed[len(tails) :])
             self._progress.notify_all()
 
     def _merge(self, blocks: list[Segment]) -> tuple[Segment, ...] | None:

@@ -224,7 +224,11 @@ class SegmentedIndex:
         return self._evaluator.computed(events, self._users.unused(snapshot.version))
 
     def match(self, events: EventBatch, snapshot: Snapshot) -> Hits:
-        return snapshot.match(self.observed(events, snapshot), self._vocabulary)
+        return self.readable(snapshot, events.size).match(self.observed(events, snapshot), self._vocabulary)
+
+    def readable(self, snapshot: Snapshot, events: int) -> Snapshot:
+        """Returns the snapshot to match this many events against: the one given, or the same with its tail as a block."""
+        return self.maintenance.before_scan(snapshot, events) if snapshot.tail.clauses else snapshot
 
     def observed(self, events: EventBatch, snapshot: Snapshot) -> EventBatch:
         """Returns the events with computed attributes, after counting which attributes they have."""

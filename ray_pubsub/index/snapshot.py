@@ -31,6 +31,7 @@ __all__ = ["ALIVE", "IndexView", "Slots", "Snapshot"]
 
 ALIVE = np.iinfo(np.int64).max
 NOTHING = np.empty(0, dtype=np.int64)
+NO_VERDICT = np.empty(0, dtype=np.bool_)
 NO_TAILS = np.empty((0, 4), dtype=np.int64)
 
 
@@ -124,15 +125,15 @@ class Snapshot(NamedTuple):
 
     def _match_jointly(self, events: SingleEvent, vocabulary: Vocabulary) -> NDArray[np.int64] | None:
         """Returns the matches of one event, found in one call of a kernel except for segments that are not dense; None if there is
-        nothing to join in the call, or if a pattern must be evaluated."""
+        nothing to join in the call, or if a pattern of a segment or of a sealed tail must be evaluated."""
         group, others = self.blocks.parts
         tail, sealed = self.tail, NO_TAILS
         if not (tail.clauses or self.sealed or self.filtered):
             return None if group is None or others else group.match(events)
         dense = None if group is None else group.arguments(events)
-        if (group is not None and dense is None) or tail.opaque:
+        if group is not None and dense is None:
             return None
-        attributes, cells = 0, NO_CELLS
+        attributes, cells, verdict = 0, NO_CELLS, NO_VERDICT
         if tail.clauses or self.sealed:
             found = cells_of(events, vocabulary)
             attributes, cells = found.attributes, found[2:]
@@ -140,6 +141,8 @@ class Snapshot(NamedTuple):
                 if any(each.opaque for each in self.sealed):
                     return None
                 sealed = np.array([(each.clauses, *each.addresses) for each in self.sealed])
+            if tail.opaque:
+                verdict = tail.verdicts(events, vocabulary)[0]
         matched = [block.match_single(events) for block in others]
         if group is not None and dense is not None:
             known = group.cached(events, dense)
@@ -151,7 +154,7 @@ class Snapshot(NamedTuple):
         scratch.make_room(0 if group is None else group.lines, attributes, len(self.slots.died))
         scratch.turn += 1
         rest = (
-            elsewhere, (tail.clauses, *tail.addresses), sealed, cells, scratch.addresses, self.slots.addresses,
+            elsewhere, (tail.clauses, *tail.addresses), sealed, (*cells, verdict), scratch.addresses, self.slots.addresses,
             (self.version, scratch.turn, self.filtered),
         )  # fmt: skip
         slots, residual = match_tails(*rest) if dense is None else match_single(dense, *rest)
@@ -185,7 +188,8 @@ class IndexView(NamedTuple):
     def match_single(self, event: SingleEvent) -> NDArray[np.int64]:
         segmented = self.segmented
         computed = segmented.observed(event, self.snapshot)
-        return self.snapshot.match_single(computed, segmented.vocabulary)  # type: ignore[arg-type]  # one event stays one
+        snapshot = segmented.readable(self.snapshot, 1)
+        return snapshot.match_single(computed, segmented.vocabulary)  # type: ignore[arg-type]  # one event stays one
 
 
 class SnapshotScratch:

@@ -14,10 +14,8 @@ from ray_pubsub.engines.build_parts import build_parts
 from ray_pubsub.engines.contract import Hits
 from ray_pubsub.engines.merge_hits import merge_hits
 from ray_pubsub.engines.registry import build_of
+from ray_pubsub.index.merge_policy import is_worth_building, scan_work
 from ray_pubsub.kernels.index.tail import ABSENT, match_tail
-from ray_pubsub.language.pattern_test import pattern_test
-from ray_pubsub.language.truth import Event
-from ray_pubsub.language.value_set import ValueSet
 from ray_pubsub.model.event_batch import EventBatch, Flags
 from ray_pubsub.model.single_event import SingleEvent
 from ray_pubsub.model.values import Kind, Value
@@ -26,9 +24,6 @@ from ray_pubsub.workspace import workspace
 __all__ = ["NO_CELLS", "TailView", "cells_of", "tail_values"]
 
 MOST_LAYOUTS = 1024
-
-SCANNED_PAIRS = 65_536
-"""Beyond this number of pairs of event and clause, a batch builds a block of the tail first: 5 ns a pair against 2 ms a block."""
 
 
 class TailView:
@@ -55,25 +50,25 @@ class TailView:
         return table if chosen is None else table.take(chosen)
 
     def match(self, events: EventBatch, vocabulary: Vocabulary) -> Hits:
-        if self.clauses * events.size > SCANNED_PAIRS:
+        if is_worth_building(scan_work(events.size, self.clauses, self.opaque), self.clauses, self.opaque):
+            # Maintenance could not seal this tail, or is building a block of it: this batch does not wait.
             blocks = build_parts(self.table(), vocabulary, build_of("pivot", {}))
             return merge_hits([block.match(events) for block in blocks], events.size)
         cells = cells_of(events, vocabulary)
         offsets, out = np.zeros(events.size + 1, np.int64), np.empty(self.clauses * events.size + 1, np.int64)
-        verdicts = np.zeros((events.size, self.opaque), dtype=np.bool_)
-        if self.opaque:
-            names = [vocabulary.attributes.texts[number] for number in self.sets.attributes[: self.opaque].tolist()]
-            for row, event in enumerate(rows_with_flags(events, vocabulary, frozenset(names))):
-                verdicts[row] = self._verdicts(event, names, vocabulary)
+        verdicts = self.verdicts(events, vocabulary)
         values = workspace().take("tail", tail_values, cells.attributes)
         match_tail((self.clauses, *self.addresses), cells.offsets, cells[2:], verdicts, values, offsets, out)
         return Hits(offsets, out[: offsets[-1]])
 
-    def _verdicts(self, event: Event, names: list[str], vocabulary: Vocabulary) -> NDArray[np.bool_]:
-        verdict = np.zeros(self.opaque, dtype=np.bool_)
-        for number, name in enumerate(names):
-            verdict[number] = _admits(self.sets.value_set(number, vocabulary), event, name)
-        return verdict
+    def verdicts(self, events: EventBatch, vocabulary: Vocabulary) -> NDArray[np.bool_]:
+        """Returns for each event and each set that records cannot express whether it admits the event's value."""
+        if not self.opaque:
+            return np.zeros((events.size, 0), dtype=np.bool_)
+        tests = self.sets.tests(self.opaque, vocabulary)[: self.opaque]
+        rows = rows_with_flags(events, vocabulary, frozenset(name for name, _ in tests))
+        found = [[test(row.get(name)) for name, test in tests] for row in rows]
+        return np.array(found, dtype=np.bool_)
 
 
 def tail_values(attributes: int) -> tuple[NDArray[Any], ...]:
@@ -187,14 +182,3 @@ def rows_with_flags(events: EventBatch, vocabulary: Vocabulary, wanted: frozense
 
 
 NO_CELLS = (np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0))
-
-
-def _admits(allowed: ValueSet, event: Event, attribute: str) -> bool:
-    value = event.get(attribute)
-    if not allowed.contains(value):
-        return False
-    # Besides its patterns, such a set admits strings only.
-    return not allowed.patterns or (
-        value is not None
-        and all(pattern_test(pattern.leaf)(value.plain) != pattern.leaf.negated for pattern in allowed.patterns)
-    )

@@ -1,4 +1,4 @@
-"""One pattern as a fast Python function of a string. The meaning is defined by truth.py."""
+"""A pattern as a fast Python function of a string, and a set of values as one of a value. Their meaning is defined by truth.py."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from functools import lru_cache
 from ray_pubsub.language.patterns import ANY_STRING, compile_regexp, like_pieces, like_regexp
 from ray_pubsub.language.required_text import required_texts
 from ray_pubsub.language.tree import Like, Regexp
+from ray_pubsub.language.value_set import EVERYTHING, PatternTest, ValueSet
+from ray_pubsub.model.values import Kind, Value
 
-__all__ = ["pattern_test", "regexp_of", "text_position"]
+__all__ = ["ValueTest", "pattern_test", "regexp_of", "text_position", "value_test"]
+
+ValueTest = Callable[[Value | None], bool]
 
 
 @lru_cache(maxsize=4096)
@@ -40,3 +44,20 @@ def text_position(leaf: Like | Regexp) -> str:
 def regexp_of(leaf: Like | Regexp) -> str:
     """Returns the equivalent regular expression."""
     return like_regexp(leaf.pattern.plain, leaf.escape) if isinstance(leaf, Like) else leaf.pattern.plain
+
+
+def value_test(allowed: ValueSet) -> ValueTest:
+    """Returns a function that says whether a set admits a value (None: an absent one)."""
+    if not allowed.patterns:
+        return allowed.contains
+    # Besides its patterns, such a set admits strings only.
+    tests = [_string_test(pattern) for pattern in allowed.patterns]
+    if len(tests) == 1 and allowed.strings == EVERYTHING:
+        (test,) = tests
+        return lambda value: value is not None and value.kind is Kind.STRING and test(value.plain)
+    return lambda value: value is not None and allowed.contains(value) and all(test(value.plain) for test in tests)
+
+
+def _string_test(pattern: PatternTest) -> Callable[[str], bool]:
+    test = pattern_test(pattern.leaf)
+    return (lambda string: not test(string)) if pattern.leaf.negated else test

@@ -17,6 +17,7 @@ from ray_pubsub.columns.test_records import ABSENCE, RECORD, TEST, Form, Side, T
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.kernels.columns.opaque_sets import NEGATED_PATTERN, distinct_sets, gather_runs
 from ray_pubsub.kernels.columns.runs import distinct_pairs
+from ray_pubsub.language.pattern_test import ValueTest, value_test
 from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, Cut, PatternTest, ValueSet
 from ray_pubsub.model.values import Kind
 
@@ -39,6 +40,7 @@ class OpaqueSets:
         self._numbers: dict[tuple[int, ValueSet], int] = {}
         """The numbers of sets that were added one by one."""
         self._value_sets: dict[int, ValueSet] = {}
+        self._tests: list[tuple[str, ValueTest]] = []
 
     @classmethod
     def empty(cls) -> OpaqueSets:
@@ -92,6 +94,18 @@ class OpaqueSets:
         if found is None:
             found = self._value_sets[number] = self._value_set(number, vocabulary)
         return found
+
+    def tests(self, count: int, vocabulary: Vocabulary) -> list[tuple[str, ValueTest]]:
+        """Returns at least the first `count` sets as attributes and functions of their values, created once."""
+        tests = self._tests
+        if len(tests) < count:
+            # Replaced, not extended: another thread may be reading the list, or extending it too.
+            names, attributes = vocabulary.attributes.texts, self._attributes[:count].tolist()
+            more = range(len(tests), count)
+            tests = self._tests = tests + [
+                (names[attributes[number]], value_test(self.value_set(number, vocabulary))) for number in more
+            ]
+        return tests
 
     def has_patterns(self, number: int) -> bool:
         return bool(self._pattern_offsets[number + 1] > self._pattern_offsets[number])

@@ -82,8 +82,9 @@ def _append(target, filled, values, count):
 
 
 @inlined
-def _visible(found, filled, newest, sealed, given, work, slots, reader):
+def _visible(found, filled, newest, sealed, cells, work, slots, reader):
     """Appends what tails hold to `found`, and leaves what is visible."""
+    given, verdict = Cells(cells[0], cells[1], cells[2], cells[3]), cells[4]
     version, turn, filtered = reader
     if newest.clauses or len(sealed):
         values = Values(
@@ -91,12 +92,11 @@ def _visible(found, filled, newest, sealed, given, work, slots, reader):
             carray(pointer_int64(work.whole), (work.attributes,)),
             carray(pointer_float64(work.rest), (work.attributes,)),
         )
-        no_verdict = np.empty(0, np.bool_)
         put_values(given, 0, len(given.attribute), values)
         for number in range(len(sealed)):
             older = Tail(sealed[number, 0], sealed[number, 1], sealed[number, 2], sealed[number, 3])
-            filled = match_tail_event(older, no_verdict, values, found, filled)
-        filled = match_tail_event(newest, no_verdict, values, found, filled)
+            filled = match_tail_event(older, verdict, values, found, filled)
+        filled = match_tail_event(newest, verdict, values, found, filled)
         clear_values(given, 0, len(given.attribute), values)
     residual = False
     if filtered:
@@ -117,9 +117,10 @@ def match_single(dense, others, tail, sealed, cells, scratch, slots, reader):
     """The visible slots of all matching clauses, and whether one of them needs its expression evaluated.
 
     `dense`: the segments and the event, as append_dense_run takes them; `others`: slots found elsewhere; `tail`: a Tail; `sealed`: further
-    tails, int64[tail, field]; `cells`: Cells; all tests of the tails are records. `scratch`, `slots`: int64 arrays. `reader`: its version,
-    the turn of this event, and whether any slot needs a look at all."""
-    newest, given, work = Tail(*tail), Cells(*cells), _scratch(scratch)
+    tails, int64[tail, field], whose tests are all records; `cells`: the fields of Cells, and per test of `tail` that is not a record
+    whether it holds. `scratch`, `slots`: int64 arrays. `reader`: its version, the turn of this event, and whether any slot needs a look
+    at all."""
+    newest, work = Tail(*tail), _scratch(scratch)
     room = _room(others, newest, sealed)
     segments, whole, rest, texts = dense
     dense_scratch = DenseScratch(
@@ -132,15 +133,15 @@ def match_single(dense, others, tail, sealed, cells, scratch, slots, reader):
         _append(grown, 0, found, filled)
         found = grown
     filled = _append(found, filled, others, len(others))
-    filled, residual = _visible(found, filled, newest, sealed, given, work, slots, reader)
+    filled, residual = _visible(found, filled, newest, sealed, cells, work, slots, reader)
     return found[:filled], residual
 
 
 @compiled
 def match_tails(others, tail, sealed, cells, scratch, slots, reader):
     """The same for an index without dense segments, as every index is at first: compiled in a fraction of the time."""
-    newest, given, work = Tail(*tail), Cells(*cells), _scratch(scratch)
+    newest, work = Tail(*tail), _scratch(scratch)
     found = np.empty(_room(others, newest, sealed), np.int64)
     filled = _append(found, 0, others, len(others))
-    filled, residual = _visible(found, filled, newest, sealed, given, work, slots, reader)
+    filled, residual = _visible(found, filled, newest, sealed, cells, work, slots, reader)
     return found[:filled], residual
