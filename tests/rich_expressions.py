@@ -7,12 +7,13 @@ often coincide. `exact` leaves out what DuckDB does differently (docs/language.m
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-__all__ = ["rich_events", "rich_texts", "typed_events"]
+__all__ = ["ON_NUMBERS", "ON_STRINGS", "on_scalars", "rich_events", "rich_texts", "typed_events"]
 
 NUMBERS = ["0", "1", "2", "3", "-1", "0.5", "2.5", "10"]
 STRINGS = ["''", "'a'", "'ab'", "'Ab'", "' b '", "'\u00e9'", "'a%'"]
@@ -237,6 +238,8 @@ def _on_elements() -> SearchStrategy[str]:
                 "n < m",
                 "list_contains(l, 2)",
                 "exists(o, n = 1)",
+                "element > 1",
+                "exists(o, element = 7)",
                 "n + m > 2",
                 "if(t < now(), n, m) > 1",
             ]
@@ -246,7 +249,28 @@ def _on_elements() -> SearchStrategy[str]:
         ),
         max_leaves=3,
     )
-    return _filled("exists(o1, {})", inside)
+    return _filled("exists(o1, {})", inside) | _filled("exists({}, {})", st.sampled_from(["l1", "l2"]), on_scalars())
+
+
+ON_NUMBERS = ["element = 1", "element between 0 and 2", "element * 2 > 3", "element not in (1, 2.5)"]
+ON_STRINGS = [
+    "element like 'a%'",
+    "element not ilike '%B'",
+    "lower(element) = 'ab'",
+    "element > 'a'",
+    "length(element) = 1",
+]
+
+
+def on_scalars(texts: Sequence[str] = (*ON_NUMBERS, *ON_STRINGS)) -> SearchStrategy[str]:
+    """Conditions on an element that is no object."""
+    return st.recursive(
+        st.sampled_from(texts),
+        lambda inner: st.one_of(
+            _filled("not ({})", inner), _filled("({} {} {})", inner, st.sampled_from(["and", "or"]), inner)
+        ),
+        max_leaves=3,
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------------ events
@@ -281,6 +305,7 @@ def rich_events() -> SearchStrategy[dict[str, Any]]:
                 None,
                 {},
                 {"n": 1},
+                {"element": 2},
                 {"n": 1, "m": 2, "s": "ab"},
                 {"n": 2, "s": "AB", "l": [1, 2]},
                 {"n": 2, "t": MOMENTS[1]},

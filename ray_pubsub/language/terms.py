@@ -17,6 +17,7 @@ from ray_pubsub.model.values import Kind
 
 __all__ = [
     "COMPUTED",
+    "ELEMENT",
     "NOW",
     "Attribute",
     "Call",
@@ -44,6 +45,9 @@ COMPUTED = "\0"
 """The first character of a computed attribute's name. The parser refuses attributes whose names begin with it."""
 NOW = COMPUTED + "now()"
 """The name under which an event's values contain now(): every event of a batch has the same value."""
+
+ELEMENT = "element"
+"""In the condition of `exists`, the name of an element that is no object. An object's own attribute may be called the same."""
 
 
 @dataclass(frozen=True, slots=True)

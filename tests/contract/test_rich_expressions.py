@@ -193,3 +193,34 @@ def test_now_may_stand_in_conditions_used_as_values_and_in_those_on_elements(eng
     assert [sorted(index.match(each)) for each in events] == expected
     assert index.match_many(events).moment is not None
     assert all(index.explain(events[0], number) for number in range(len(NOW_ANYWHERE)))
+
+
+ON_ELEMENTS = {
+    "exists(l, element like 'a%')": [0, 5],
+    "exists(l, element > 2)": [1, 2, 5],
+    "exists(l, lower(element) = 'ab' or element = 2)": [0, 2, 5],
+    "exists(l, exists(element, element > 2))": [3],
+    "exists(l, list_contains(element, 1))": [3],
+    "not exists(l, element is not null)": [4, 6],
+    "exists(l, element is null)": [6],
+}
+
+
+@pytest.mark.parametrize("engine", engine_names())
+def test_an_element_that_is_no_object_is_called_element(engine: str) -> None:
+    """An object may have an attribute of that name."""
+    index = MatchIndex(engine)
+    index.add_many(list(ON_ELEMENTS), list(ON_ELEMENTS), atomic=True)
+    lists: list[Any] = [
+        ["AB", "a"],
+        [1, "b", 3],
+        [{"element": 2}, {"element": 9}],
+        [[1], [2, 3]],
+        [None],
+        [{"element": "ab"}, 7],
+        [{}],
+    ]
+    events = [{"l": elements} for elements in [*lists, "a", None]]
+    expected = [sorted(text for text, rows in ON_ELEMENTS.items() if row in rows) for row in range(len(events))]
+    assert matches(index, events) == expected
+    assert [sorted(index.match(event)) for event in events] == expected

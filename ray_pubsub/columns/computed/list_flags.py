@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.computed.constant_flags import ConstantFlags
+from ray_pubsub.columns.computed.element_events import named_elements
 from ray_pubsub.columns.computed.place_flags import PLACES, PlaceFlags
 from ray_pubsub.kernels.computed.flags import distinct_flags, flags_by_row
 from ray_pubsub.language.terms import is_computed, uses_now
@@ -93,7 +94,7 @@ class ListFlags:
         for name, conditions in list(self._conditions.items()):
             value = values.get(name)
             if value is not None and value.kind is Kind.LIST and value.plain:
-                elements = self._with_moment(name, list_column([value.plain]).elements, event)
+                elements = self._as_events(name, list_column([value.plain]).elements, event)
                 found.update(conditions.match(elements)[1].tolist())
         if self._places:
             lanes = {
@@ -115,7 +116,7 @@ class ListFlags:
             for lane in lanes.get(name, ()):
                 if lane.kind == Kind.LIST:
                     assert lane.lists is not None
-                    elements = self._with_moment(name, lane.lists.elements, batch)
+                    elements = self._as_events(name, lane.lists.elements, batch)
                     element, number = conditions.match(elements)
                     parts.append(_once(_rows(lane, lane.lists.owners()[element]), number))
         rows, numbers = (np.concatenate(part) for part in zip(*parts, strict=True)) if parts else (NOTHING, NOTHING)
@@ -123,10 +124,11 @@ class ListFlags:
             return None
         return Flags(*flags_by_row(rows, numbers, batch.size))
 
-    def _with_moment(self, name: str, elements: EventBatch, batch: EventBatch) -> EventBatch:
-        """Returns the elements of a list, with now() set to the time of their events. It is a copy, because an element batch may be
-        shared by several events."""
-        return replace(elements, _moment=batch.moment, plans=Plans()) if name in self._timed else elements
+    def _as_events(self, name: str, elements: EventBatch, batch: EventBatch) -> EventBatch:
+        """Returns the elements of a list as the conditions of `exists` see them, with now() set to the time of their events. What depends
+        on the time is a copy, because an element batch may be shared by several events."""
+        named = named_elements(elements)
+        return replace(named, _moment=batch.moment, plans=Plans()) if name in self._timed else named
 
 
 NOTHING = np.empty(0, np.int64)

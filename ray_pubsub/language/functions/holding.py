@@ -14,7 +14,7 @@ import numpy as np
 from ray_pubsub.language.functions.networks import in_network
 from ray_pubsub.language.functions.places import contains, is_place
 from ray_pubsub.language.functions.table import scalars_of
-from ray_pubsub.language.terms import NOW
+from ray_pubsub.language.terms import ELEMENT, NOW
 from ray_pubsub.language.tree import Holds, Operand, Tree
 from ray_pubsub.model.values import Kind, Value
 
@@ -109,6 +109,6 @@ def _contains(elements: tuple[Any, ...], constant: Operand) -> bool:
 
 
 def as_event(element: Any, moment: Value | None) -> Mapping[str, Value]:
-    """Returns an element as `exists` sees it: an object by its attributes; any other value under the empty name."""
-    values = {"": element} if isinstance(element, Value) else element
+    """Returns an element as `exists` sees it: an object by its attributes; any other value as the attribute `element`."""
+    values = {ELEMENT: element} if isinstance(element, Value) else element
     return values if moment is None else {**values, NOW: moment}

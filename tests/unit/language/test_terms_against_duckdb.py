@@ -1,7 +1,7 @@
 """DuckDB, evaluating the same terms and functions over a table with lists, must give the same answer, all three values of it.
 
 What it does differently is in the table of docs/language.md and left out here (`exact`): overflow, division by zero, nulls among the
-elements that any and all look at, what is absent beside them. Conditions on objects in lists are written for DuckDB with list_filter.
+elements that any and all look at, what is absent beside them. Conditions on elements of lists are written for DuckDB with list_filter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ray_pubsub.language.truth import truth
 from ray_pubsub.model.dict_events import flatten
 from ray_pubsub.model.values import Kind, Value
 from tests.examples import scaled
-from tests.rich_expressions import rich_texts, typed_events
+from tests.rich_expressions import ON_NUMBERS, ON_STRINGS, on_scalars, rich_texts, typed_events
 
 TABLE = pa.schema(
     {
@@ -118,6 +118,23 @@ def test_conditions_on_objects_in_lists_are_duckdbs(
     ours = [tuple(truth(parse(f"exists(items, {each.format('')})"), row) for each in conditions) for row in rows]
     present = "x is not null and "  # a null is no object, and nothing is true of it here
     texts = [f"len(list_filter(items, lambda x: {present}({each.format('x.')}))) > 0" for each in conditions]
+    assert answers(database, table, texts) == ours
+
+
+@settings(max_examples=scaled(25))
+@given(
+    st.lists(on_scalars(ON_NUMBERS), min_size=1, max_size=3),
+    st.lists(on_scalars(ON_STRINGS), min_size=1, max_size=3),
+    st.lists(typed_events(), min_size=1, max_size=6),
+)
+def test_conditions_on_elements_are_duckdbs(
+    database: duckdb.DuckDBPyConnection, on_numbers: list[str], on_strings: list[str], events: list[dict[str, Any]]
+) -> None:
+    table = pa.Table.from_pylist([{"row": row, **event} for row, event in enumerate(events)], schema=TABLE)
+    conditions = [*(("l1", each) for each in on_numbers), *(("l2", each) for each in on_strings)]
+    trees = [parse(f"exists({name}, {each})") for name, each in conditions]
+    ours = [tuple(truth(tree, flatten(event)) for tree in trees) for event in table.to_pylist()]
+    texts = [f"len(list_filter({name}, lambda element: {each})) > 0" for name, each in conditions]
     assert answers(database, table, texts) == ours
 
 
