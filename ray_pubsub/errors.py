@@ -36,6 +36,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ray_pubsub.caret import SHOWN_CHARACTERS, point_at
+
 __all__ = [
     "ClusterError",
     "EventError",
@@ -66,8 +68,6 @@ __all__ = [
     "UnknownSubscriberWarning",
     "UnknownSubscriptionError",
 ]
-
-SHOWN_CHARACTERS = 60
 
 
 class RayPubSubError(Exception):
@@ -113,12 +113,26 @@ class ExpressionSyntaxError(ExpressionError):
 
 
 class ExpressionTypeError(ExpressionError):
-    """The text parses, but a predicate compares things that cannot be compared or holds a bad constant."""
+    """The text parses, but a predicate compares things that cannot be compared or holds a bad constant. The message shows the place with
+    a caret."""
 
-    def __init__(self, predicate: str, reason: str) -> None:
+    def __init__(self, predicate: str, reason: str, place: int | None = None) -> None:
         self.predicate = shortened(predicate)
         self.reason = shortened(reason)
+        self.expression: str | None = None
+        self.position: int | None = None
+        """Where in the expression the predicate, the term or the constant at fault is; None if what is refused is not a text."""
+        self._place = place
         super().__init__(f"{self.reason} in: {self.predicate}")
+
+    def located(self, expression: str, position: int) -> ExpressionTypeError:
+        """Returns the error with its place in the expression: the place that it was made with, or else this position."""
+        if self.position is None:
+            self.expression = expression
+            self.position = position if self._place is None or self._place < 0 else self._place
+            shown = point_at(expression, self.position)
+            self.args = (f"{self.reason} in: {self.predicate}, at position {self.position}\n{shown}",)
+        return self
 
 
 class ExpressionLimitError(ExpressionError):
@@ -431,20 +445,3 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 def printable(text: str) -> str:
     """Returns the text with lone surrogates written out: printing an error must not be an error."""
     return text.encode(errors="backslashreplace").decode()
-
-
-def point_at(text: str, position: int) -> str:
-    """Returns the line of `text` around `position`, cut to a readable width, with a caret under the place."""
-    start = text.rfind("\n", 0, position) + 1
-    end = text.find("\n", position)
-    line = text[start : len(text) if end < 0 else end]
-    column = position - start
-    if len(line) > 2 * SHOWN_CHARACTERS:
-        first = max(0, column - SHOWN_CHARACTERS)
-        head, tail = ("…" if first else ""), ("…" if first + 2 * SHOWN_CHARACTERS < len(line) else "")
-        line = head + line[first : first + 2 * SHOWN_CHARACTERS] + tail
-        column += len(head) - first
-    line = printable(line)
-    # A tab or a control character would move the caret away from its place.
-    line = "".join(" " if character < " " else character for character in line)
-    return f"  {line}\n  {' ' * column}^"

@@ -166,6 +166,15 @@ def _time_predicates() -> SearchStrategy[str]:
             "doy",
             "epoch",
             "millisecond",
+            "isoyear",
+            "yearweek",
+            "decade",
+            "century",
+            "millennium",
+            "era",
+            "julian",
+            "microsecond",
+            "timezone",
         ]
     )
     moment, operator = st.sampled_from(["t1", "t2"]), st.sampled_from(OPERATORS)
@@ -182,16 +191,44 @@ def _time_predicates() -> SearchStrategy[str]:
             "1 week",
         ]
     )
+    with_months = st.sampled_from(
+        [
+            "'1 month'",
+            "'-13 months 30 days'",
+            "1 quarter",
+            "'3' year",
+            "'1.5 years -01:00:00'",
+            "'1 decade'",
+            "700 months",
+        ]
+    )
     return st.one_of(
         _filled("extract({} from {}) {} {}", part, moment, operator, st.sampled_from(["0", "3", "5", "10", "2024"])),
         _filled(
             "date_trunc('{}', {}) {} {}",
-            st.sampled_from(["second", "minute", "hour", "day", "week", "month", "quarter", "year"]),
+            st.sampled_from(
+                [
+                    "second",
+                    "minute",
+                    "hour",
+                    "day",
+                    "week",
+                    "month",
+                    "quarter",
+                    "year",
+                    "isoyear",
+                    "decade",
+                    "century",
+                    "millennium",
+                ]
+            ),
             moment,
             operator,
             bound,
         ),
-        _filled("{} {} interval {} {} {}", moment, st.sampled_from("+-"), interval, operator, bound),
+        _filled("{} {} interval {} {} {}", moment, st.sampled_from("+-"), interval | with_months, operator, bound),
+        _filled("date_add({}, interval {}) {} {}", moment, with_months, operator, bound),
+        _filled("{} {} {} - interval {}", moment, operator, st.sampled_from(["now()", "t1"]), with_months),
         _filled("t1 - t2 {} interval {}", operator, interval),
         _filled("date_part('{}', {}) = {}(t1)", part, moment, st.sampled_from(["year", "month", "hour", "dayofyear"])),
         st.sampled_from(["t1 < current_timestamp", "t1 < now() - interval 1 hour", "t2 >= current_date"]),
@@ -291,7 +328,10 @@ ADDRESSES = [
     "10.0.0.01",
     "",
 ]
-MOMENTS = [datetime.datetime(2024, 5, 1), datetime.datetime(2024, 5, 1, 10, 30), datetime.datetime(1969, 12, 31, 23)]
+MOMENTS = [
+    datetime.datetime(2024, 5, 1), datetime.datetime(2024, 5, 1, 10, 30), datetime.datetime(1969, 12, 31, 23),
+    datetime.datetime(2024, 1, 31, 7), datetime.datetime(2000, 2, 29),
+]  # fmt: skip
 
 
 def rich_events() -> SearchStrategy[dict[str, Any]]:

@@ -8,9 +8,9 @@ is recognised, so there is no intermediate parse tree, and no recursion however 
 from __future__ import annotations
 
 import threading
-from functools import partial
+from collections.abc import Callable
 from importlib import resources
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
@@ -19,8 +19,8 @@ from ray_pubsub.errors import ExpressionLimitError, ExpressionSyntaxError, Expre
 from ray_pubsub.language import words
 from ray_pubsub.language.building import calls, predicates
 from ray_pubsub.language.building.constants import BrokenConstant
+from ray_pubsub.language.building.intervals import interval
 from ray_pubsub.language.building.quantified import relation
-from ray_pubsub.language.functions.moments import read_counted, read_interval
 from ray_pubsub.language.hints import hint_at
 from ray_pubsub.language.size import check_size
 from ray_pubsub.language.terms import Attribute, Term, as_value, is_computed
@@ -49,7 +49,10 @@ def parse_by_grammar(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
     depth, tree = cast(tuple[int, Tree], _parsed(text, limits, "start"))
     if depth > limits.nesting_depth:
         raise ExpressionLimitError("nesting_depth", limits.nesting_depth, depth)
-    predicates.check_leaves(tree, limits)
+    try:
+        predicates.check_leaves(tree, limits)
+    except ExpressionTypeError as error:
+        raise error.located(text, 0) from None
     return tree
 
 
@@ -67,7 +70,7 @@ def _parsed(text: str, limits: Limits, start: str) -> Any:
     )  # a parse may need another: the names of terms are texts
     _CURRENT.limits, _CURRENT.text, _CURRENT.cases, _CURRENT.extracts = limits, text, 0, 0
     try:
-        return _lark().parse(text, start)
+        return cast(_Placed, _lark().parse(text, start)).built
     except UnexpectedInput as error:
         raise _syntax_error(text, error) from None
     finally:
@@ -91,7 +94,7 @@ class TreeBuilder(Transformer[Token, Any]):
     """One method per grammar rule. A condition is (depth, node); everything else is a Term."""
 
     def start(self, children: list[Any]) -> Any:
-        return _condition(children[0])
+        return children[0]
 
     def term(self, children: list[Any]) -> Any:
         return _term(children[0])
@@ -101,15 +104,15 @@ class TreeBuilder(Transformer[Token, Any]):
         return relation(_term(left), str(symbol), _term(right))
 
     def disjunction(self, children: list[Any]) -> Any:
-        parts = [_condition(child) for child in children if not isinstance(child, Token)]
+        parts = [child for child in children if not isinstance(child, Token)]
         return max(depth for depth, _ in parts) + 1, disjunction([node for _, node in parts])
 
     def conjunction(self, children: list[Any]) -> Any:
-        parts = [_condition(child) for child in children if not isinstance(child, Token)]
+        parts = [child for child in children if not isinstance(child, Token)]
         return max(depth for depth, _ in parts) + 1, conjunction([node for _, node in parts])
 
     def negation(self, children: list[Any]) -> Any:
-        depth, node = _condition(children[1])
+        depth, node = children[1]
         return depth + 1, Not(node)
 
     def comparison(self, children: list[Any]) -> Any:
@@ -161,7 +164,9 @@ class TreeBuilder(Transformer[Token, Any]):
         return calls.case(calls.compared(_term(parts[0]), parts[1:], _CURRENT.limits), _CURRENT.limits)
 
     def list_(self, children: list[Any]) -> Any:
-        return calls.listed([_term(child) for child in children if child is not None], _CURRENT.limits)
+        return calls.listed(
+            [_term(child) for child in children if child is not None and not isinstance(child, Token)], _CURRENT.limits
+        )
 
     def attribute(self, children: list[Token]) -> Term:
         moment = words.MOMENTS.get(children[0].lower()) if len(children) == 1 else None
@@ -191,13 +196,13 @@ class TreeBuilder(Transformer[Token, Any]):
 
     def interval(self, children: list[Token]) -> Operand:
         word, first, *others = (child for child in children if child is not None)
-        if not others:
-            return _operand(Kind.NUMBER, first, read_interval, f"{word} ")
-        found = [
-            _operand(Kind.NUMBER, count, partial(read_counted, unit=str(unit)), f"{word} ", f" {unit}")
-            for count, unit in zip([first, *others[1::2]], others[::2], strict=True)
-        ]
-        return calls.summed(found)
+        counts = [str(each) for each in [first, *others[1::2]]]
+        units: list[str | None] = [str(each) for each in others[::2]] or [None]
+        try:
+            return interval(list(zip(counts, units, strict=True)), cast(int, first.start_pos))
+        except words.BadConstant as problem:
+            broken = BrokenConstant(" ".join(map(str, [word, first, *others])), str(problem))
+            return Operand(Kind.NUMBER, broken, place=cast(int, first.start_pos))
 
     def extract(self, children: list[Any]) -> Any:
         _, part, _, value = children
@@ -213,16 +218,54 @@ class TreeBuilder(Transformer[Token, Any]):
         return Operand(None, None)
 
 
+class _Placed(NamedTuple):
+    """What a rule has built, and where in the text its first token is."""
+
+    start: int
+    built: Any
+
+
+Build = Callable[["TreeBuilder", list[Any]], Any]
+
+
+def _placed(build: Build, of_conditions: bool) -> Build:
+    """Returns the method of a rule that gives errors the place of the rule's text. `of_conditions`: its parts must be conditions."""
+
+    def built(builder: TreeBuilder, children: list[Any]) -> _Placed:
+        starts = (each.start if isinstance(each, _Placed) else each.start_pos for each in children if each is not None)
+        start = place = next(starts, 0)
+        try:
+            parts: list[Any] = []
+            for each in children:
+                if isinstance(each, _Placed):
+                    place = each.start
+                    parts.append(_condition(each.built) if of_conditions else each.built)
+                else:
+                    parts.append(each)
+            place = start
+            return _Placed(start, build(builder, parts))
+        except ExpressionTypeError as error:
+            raise error.located(_CURRENT.text, place) from None
+
+    return built
+
+
+OF_CONDITIONS = {"start", "disjunction", "conjunction", "negation"}
+
+
 # The rules' names mean something else in Python.
 setattr(TreeBuilder, "in", TreeBuilder.in_)
 setattr(TreeBuilder, "list", TreeBuilder.list_)  # noqa: B010 - as a method it would hide the type
+for _rule in [name for name in vars(TreeBuilder) if not name.startswith("_")]:
+    setattr(TreeBuilder, _rule, _placed(getattr(TreeBuilder, _rule), _rule in OF_CONDITIONS))
 
 
-def _operand(kind: Kind, token: Token, read: Any, before: str = "", behind: str = "") -> Operand:
+def _operand(kind: Kind, token: Token, read: Any, before: str = "") -> Operand:
     try:
         return Operand(kind, read(str(token)), place=cast(int, token.start_pos))
     except words.BadConstant as problem:
-        return Operand(Kind.NUMBER, BrokenConstant(f"{before}{token}{behind}", str(problem)))
+        broken = BrokenConstant(f"{before}{token}", str(problem))
+        return Operand(Kind.NUMBER, broken, place=cast(int, token.start_pos))
 
 
 def _condition(value: Any) -> tuple[int, Tree]:
@@ -308,7 +351,7 @@ TERMINAL_WORDS = {
 }
 
 
-UNMENTIONED = {"SIGN", "FACTOR", "JOIN", "LSQB", "CASE", "INTERVAL", "EXTRACT"}
+UNMENTIONED = {"SIGN", "FACTOR", "JOIN", "LSQB", "CASE", "INTERVAL", "EXTRACT", "ARRAY"}
 """Tokens that errors do not list as expected: they may occur wherever a value may, and naming them each time would hide what matters."""
 
 

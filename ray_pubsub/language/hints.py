@@ -22,6 +22,16 @@ UNIT = re.compile(r"[a-z]+", re.IGNORECASE)
 ONLY_THE_CLAUSE = "give only the WHERE clause: what stands after the word where"
 COMMENTS = "comments are not part of the language"
 TEXT = "for text there are like 'abc%' and regexp 'pattern'"
+BETWEEN = {
+    "contains": "contains({}, {})",
+    **dict.fromkeys(("starts", "startswith", "starts_with", "begins"), "starts_with({}, {})"),
+    **dict.fromkeys(("ends", "endswith", "ends_with"), "ends_with({}, {})"),
+    **dict.fromkeys(("match", "matches"), "{} regexp {}"),
+    **dict.fromkeys(("glob", "similar"), "{} like {}"),
+}
+"""Words that stand between a name and a text in other languages, and what is written instead."""
+SUBJECT = re.compile(r"""([\w$.]+|"(?:[^"]|"")+"|`(?:[^`]|``)+`)\s*\Z""")
+PATTERN = re.compile(r"(\w+)\s+(?:(?:with|to)\s+)?('(?:[^']|'')*')")
 SIGNS = {
     "&": "write 'and'",
     "|": "write 'or'",
@@ -36,9 +46,7 @@ WORDS = {
     "xor": "there are and, or and not",
     "div": "write / for division, with floor(…) around it for whole numbers",
     "mod": "write %",
-    **dict.fromkeys(
-        ("contains", "ends", "endswith", "glob", "match", "matches", "similar", "starts", "startswith"), TEXT
-    ),
+    **dict.fromkeys(BETWEEN, TEXT),
 }
 
 
@@ -62,6 +70,9 @@ def hint_at(text: str, position: int) -> str:
             return SIGNS[rest[:length]]
     if rest[:1] == "(":
         return ""
+    subject, pattern = SUBJECT.search(text[max(position - LOOK, 0) : position]), PATTERN.match(rest)
+    if subject is not None and pattern is not None and pattern[1].lower() in BETWEEN:
+        return f"write {BETWEEN[pattern[1].lower()].format(subject[1], pattern[2])}"
     word = NAME.match(rest)
     if word is None or word[1].lower() in KEYWORDS:
         return ""

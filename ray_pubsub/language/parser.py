@@ -13,8 +13,8 @@ from typing import Any
 from ray_pubsub.errors import ExpressionError, ExpressionLimitError
 from ray_pubsub.language import words
 from ray_pubsub.language.building import calls, predicates
+from ray_pubsub.language.building.intervals import interval
 from ray_pubsub.language.building.quantified import relation
-from ray_pubsub.language.functions.moments import read_counted, read_interval
 from ray_pubsub.language.grammar import DEFAULT_LIMITS, WITHOUT_LIMITS, parse_by_grammar, parse_term_by_grammar
 from ray_pubsub.language.size import check_size
 from ray_pubsub.language.terms import Attribute, Term, as_value, is_computed
@@ -40,7 +40,6 @@ BEFORE_STRING: dict[str, tuple[Kind, Callable[[str], Any]]] = {
     "TIMESTAMP": (Kind.TIMESTAMP, words.read_moment),
     "DATE": (Kind.TIMESTAMP, words.read_date),
     "DOUBLE": (Kind.NUMBER, words.read_special),
-    "INTERVAL": (Kind.NUMBER, read_interval),
 }
 PLAIN = {"TRUE": Operand(Kind.BOOLEAN, True), "FALSE": Operand(Kind.BOOLEAN, False), "NULL": Operand(None, None)}
 JOIN, SUM, PRODUCT = 1, 2, 3
@@ -197,7 +196,7 @@ class _Parser:
         while self._took(","):
             members.append(_term(self._value(JOIN)))
         self._take(")")
-        constants = [each for each in members if isinstance(each, Operand)]
+        constants = [each for each in members if type(each) is Operand]
         kinds = {each.kind for each in constants}
         if type(left) is Attribute and len(constants) == len(members) and len(kinds) == 1:
             return In(left.name, tuple(constants), negated)
@@ -239,11 +238,15 @@ class _Parser:
         if kind in BEFORE_STRING:
             known, reader = BEFORE_STRING[kind]
             self._step()
-            if kind == "INTERVAL" and (self._kind == "NUMBER" or self._kinds[self._at + 1] == "NAME"):
-                return self._counted()
             written, place = self._texts[self._at], self._places[self._at]
             self._step()
             return Operand(known, reader(written), place)
+        if kind == "INTERVAL":
+            self._step()
+            return self._interval()
+        if kind == "ARRAY":
+            self._step()
+            kind = self._kind
         if kind == "[":
             return calls.listed([_term(each) for each in self._arguments(self._list_member, "]")], self._limits)
         if kind == "CASE":
@@ -271,17 +274,21 @@ class _Parser:
         except words.BadConstant:
             return Operand(Kind.NUMBER, words.read_number(text, signs.pop() == "-"))
 
-    def _counted(self) -> Operand:
-        """Parses `interval 1 hour`, `interval '1' hour`, `interval 1 hour 30 minutes`."""
-        found: list[Operand] = []
-        while not found or (self._kind == "NUMBER" and self._kinds[self._at - 2] == "NUMBER"):
-            written, unit = self._texts[self._at], self._texts[self._at + 1]
-            if self._kinds[self._at + 1] != "NAME":
-                raise UnreadableText
-            found.append(Operand(Kind.NUMBER, read_counted(written, unit), self._places[self._at]))
-            self._at += 1
+    def _interval(self) -> Operand:
+        """Parses `'1 hour'`, `1 hour`, `'1' hour` or `1 hour 30 minutes` behind `interval`."""
+        place, counts = self._places[self._at], [self._texts[self._at]]
+        units: list[str | None] = []
+        while True:
+            is_number = self._kind == "NUMBER"
             self._step()
-        return calls.summed(found)
+            if self._kind == "NAME":
+                units.append(self._texts[self._at])
+                self._step()
+            elif is_number:
+                raise UnreadableText
+            if not is_number or self._kind != "NUMBER":
+                return interval(list(zip(counts, units or [None], strict=True)), place)
+            counts.append(self._texts[self._at])
 
     def _attribute(self, kind: str, text: str) -> Term:
         name = _identifier(kind, text)

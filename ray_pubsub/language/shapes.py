@@ -19,7 +19,7 @@ from ray_pubsub.errors import ExpressionError, RayPubSubError
 from ray_pubsub.language import words
 from ray_pubsub.language.building.predicates import check_leaf, is_checked
 from ray_pubsub.language.case_folding import fold_case
-from ray_pubsub.language.functions.moments import is_unit, read_counted, read_interval
+from ray_pubsub.language.functions.intervals import is_unit, read_counted, read_interval
 from ray_pubsub.language.parser import parse
 from ray_pubsub.language.size import check_size
 from ray_pubsub.language.tree import (

@@ -92,12 +92,14 @@ def cut_tokens(text: str) -> Tokens:
     return Tokens(kinds, texts, places)
 
 
-BEGINS_VALUE = {"STRING", "NUMBER", "QUOTED", "("}
+BEGINS_VALUE = {"STRING", "NUMBER", "QUOTED", "(", "["}
 
 
 def _before_value(word: str, kind: str, token: str, apart: bool) -> str | None:
     """Returns what a word means before a constant, a quoted name or a parenthesis; None if it is a name there, too. `apart`: a space lies
     between."""
+    if kind == "[":
+        return "ARRAY" if word == "array" else None
     if word == "case":
         return "CASE" if kind != "NUMBER" or (apart and token[0] != ".") else None
     if kind == "STRING":

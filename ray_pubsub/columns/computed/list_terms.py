@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ray_pubsub.language.building.term_kinds import ELEMENT_KINDS
 from ray_pubsub.language.terms import Attribute, Call, Term
 from ray_pubsub.language.tree import Operand
 from ray_pubsub.model.event_batch import Lane
@@ -26,12 +27,9 @@ def list_term_lanes(name: str, term: Term, lanes: dict[str, list[Lane]], size: i
         return [Lane(name, Kind.NUMBER, lane.rows, np.diff(lane.lists.offsets)[lane.whole])]
     if term.function in ("list_min", "list_max") and len(term.arguments) == 2:
         kind = term.arguments[1]
-        if isinstance(kind, Operand) and kind.plain in KINDS:
-            return [] if lane is None else _extreme(name, lane, KINDS[kind.plain], term.function == "list_max")
+        if isinstance(kind, Operand) and kind.plain in ELEMENT_KINDS:
+            return [] if lane is None else _extreme(name, lane, ELEMENT_KINDS[kind.plain], term.function == "list_max")
     return None
-
-
-KINDS = {str(kind): kind for kind in Kind if kind is not Kind.LIST}
 
 
 def _extreme(name: str, lane: Lane, kind: Kind, largest: bool) -> list[Lane]:

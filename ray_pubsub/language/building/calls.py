@@ -9,20 +9,22 @@ from typing import Any
 from ray_pubsub.errors import ExpressionLimitError, ExpressionSyntaxError, ExpressionTypeError, counted, printable
 from ray_pubsub.language import words
 from ray_pubsub.language.building import predicates
-from ray_pubsub.language.building.constants import BrokenConstant, check_readable
+from ray_pubsub.language.building.constants import BrokenConstant, check_readable, is_broken
 from ray_pubsub.language.building.holding_calls import HOLDING, compares_attributes, holding
+from ray_pubsub.language.building.intervals import is_interval, moved_by
 from ray_pubsub.language.building.quantified import QUANTIFIERS, check_has_value
-from ray_pubsub.language.building.term_kinds import kind_of
+from ray_pubsub.language.building.term_kinds import CHOOSING, ELEMENT_KINDS, kind_of
+from ray_pubsub.language.functions.intervals import Interval
 from ray_pubsub.language.functions.moments import date_parts, truncated_units
-from ray_pubsub.language.functions.table import FUNCTIONS, OPERATORS, SYNONYMS, Function
+from ray_pubsub.language.functions.table import FUNCTIONS, SYNONYMS, Function
 from ray_pubsub.language.printer import write_term
 from ray_pubsub.language.terms import Call, Condition, Listed, Term, as_value, measured
 from ray_pubsub.language.tree import Operand
 from ray_pubsub.language.truth import value_of_term
-from ray_pubsub.model.values import INT64_MAX, INT64_MIN, Kind
+from ray_pubsub.model.values import INT64_MIN, Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["called", "case", "compared", "listed", "moment", "operation", "signed", "summed"]
+__all__ = ["called", "case", "compared", "listed", "moment", "operation", "signed"]
 
 NULL = Operand(None, None)
 WITHOUT_ARGUMENTS = {"now"}
@@ -43,6 +45,10 @@ def called(text: str, position: int, name: str, arguments: list[Any], limits: Li
             return operation(function, [as_term(argument) for argument in arguments], limits)
         return holding(function, arguments, limits)
     terms = [as_term(argument) for argument in arguments]
+    if function in SPELLED_LISTS:
+        return listed(terms, limits)
+    if function == MOVE:
+        return _date_add(text, terms, limits)
     if function in QUANTIFIERS:
         if len(terms) != 1:
             raise ExpressionTypeError(f"{name}(…)", f"{name} takes one list, not {counted(len(terms), 'argument')}")
@@ -66,6 +72,11 @@ def as_term(value: Any) -> Term:
 
 ESCAPE = "\\"
 TODAY = {"current_date", "today"}
+SPELLED_LISTS = {"array", "list_value"}
+"""Spark's and DuckDB's other ways to write `['a', 'b']`."""
+MOVE = "date_add"
+"""DuckDB's function of a timestamp and an interval. In Spark it takes a number of days, so a number is refused: it would be
+microseconds."""
 HIDDEN = {"negative", "case"}
 """Functions that have a syntax of their own."""
 
@@ -76,6 +87,10 @@ def _escaped(text: str) -> str:
 
 def operation(function: str, arguments: list[Term], limits: Limits) -> Term:
     """Returns a function or operator of the table, checked; a constant if all it is applied to is constant."""
+    if function in ("+", "-"):
+        moved = moved_by(function, arguments)
+        if moved is not None:
+            return _moved(*moved, limits)
     _check_parts(function, arguments)
     known = FUNCTIONS[function]
     if len(arguments) < known.least or (known.most is not None and len(arguments) > known.most):
@@ -88,11 +103,19 @@ def operation(function: str, arguments: list[Term], limits: Limits) -> Term:
             raise ExpressionTypeError(_shown(function, arguments), f"{function} takes {takes}, not a {kind}")
     if function in UNITS:
         _check_unit(function, arguments)
-    if function in ("least", "greatest"):
+    if function in ("list_min", "list_max") and len(arguments) == 2:
+        _check_kind(function, arguments)
+    if function in CHOOSING:
         kinds = {argument.kind for argument in arguments if isinstance(argument, Operand)} - {None}
         if len(kinds) > 1:
             raise ExpressionTypeError(_shown(function, arguments), predicates.mixed(kinds))
     return _limited(Call(function, tuple(arguments)), limits)
+
+
+def _moved(subject: Term, by: Interval, limits: Limits) -> Term:
+    """Builds a timestamp plus an interval with months. As in DuckDB the months are added first, then what has a fixed length."""
+    found = operation("add_months", [subject, Operand(Kind.NUMBER, by.months)], limits)
+    return operation("+", [found, Operand(Kind.NUMBER, by.microseconds)], limits) if by.microseconds else found
 
 
 def _wanted(known: Function) -> str:
@@ -104,6 +127,8 @@ def _wanted(known: Function) -> str:
 
 
 def _shown(function: str, arguments: list[Term]) -> str:
+    if function == "+" and len(arguments) == 1:
+        return f"+{write_term(arguments[0])}"
     return write_term(Call(function, tuple(arguments)))
 
 
@@ -127,6 +152,14 @@ def _check_unit(function: str, arguments: list[Term]) -> None:
 SHOWN_UNIT = 40
 
 
+def _check_kind(function: str, arguments: list[Term]) -> None:
+    kind = arguments[1]
+    if not isinstance(kind, Operand) or kind.plain not in ELEMENT_KINDS:
+        known = ", ".join(f"'{each}'" for each in ELEMENT_KINDS)
+        reason = f"the second argument of {function} is a kind of elements: {known}"
+        raise ExpressionTypeError(_shown(function, arguments), reason)
+
+
 def _limited(term: Call, limits: Limits) -> Term:
     size, depth = measured(term)
     for argument in term.arguments:
@@ -143,9 +176,9 @@ def _limited(term: Call, limits: Limits) -> Term:
 
 
 def _check_parts(function: str, arguments: list[Term]) -> None:
-    around = f"… {function} …" if function in OPERATORS else "-…" if function == "negative" else f"{function}(…)"
     for argument in arguments:
-        check_readable(argument, around)
+        if is_broken(argument):
+            check_readable(argument, _shown(function, arguments))
         check_has_value(argument)
 
 
@@ -153,9 +186,9 @@ def signed(sign: str, value: Term, limits: Limits) -> Term:
     """Builds `-value`. A number with a sign is one constant, because the least integer has no positive counterpart."""
     if isinstance(value, Operand) and isinstance(value.plain, BrokenConstant) and value.plain.text[0] in "0123456789.":
         try:
-            return Operand(Kind.NUMBER, words.read_number(value.plain.text, sign == "-"), value.place)
+            return Operand(Kind.NUMBER, words.read_number(value.plain.text, sign == "-"))
         except words.BadConstant as problem:
-            return Operand(Kind.NUMBER, BrokenConstant(f"{sign}{value.plain.text}", str(problem)))
+            return Operand(Kind.NUMBER, BrokenConstant(f"{sign}{value.plain.text}", str(problem)), value.place)
     if isinstance(value, Operand) and value.kind is Kind.NUMBER and not isinstance(value.plain, BrokenConstant):
         if sign == "+":
             return value
@@ -165,7 +198,7 @@ def signed(sign: str, value: Term, limits: Limits) -> Term:
         _check_parts(sign, [value])
         kind = kind_of(value)
         if kind not in (None, Kind.NUMBER):
-            raise ExpressionTypeError(f"+{write_term(value)}", f"+ takes a number, not a {kind}")
+            raise ExpressionTypeError(_shown(sign, [value]), f"+ takes a number, not a {kind}")
         return value
     return operation("negative", [value], limits)
 
@@ -203,16 +236,11 @@ def moment(name: str, limits: Limits) -> Term:
     return now if name == "now" else operation("date_trunc", [Operand(Kind.STRING, "day"), now], limits)
 
 
-def summed(counts: list[Operand]) -> Operand:
-    """Builds `interval 1 hour 30 minutes`, one constant. A sum of several counts has no place in the shape, because no single constant of
-    another text could replace it."""
-    if len(counts) == 1:
-        return counts[0]
-    broken = next((count for count in counts if isinstance(count.plain, BrokenConstant)), None)
-    total = sum(count.plain for count in counts) if broken is None else 0
-    if total > INT64_MAX:
-        return Operand(Kind.NUMBER, BrokenConstant("interval …", "the interval is beyond 64 bits of microseconds"))
-    return broken or Operand(Kind.NUMBER, total)
+def _date_add(text: str, terms: list[Term], limits: Limits) -> Term:
+    if len(terms) != 2 or not is_interval(text, terms[1]):
+        reason = f"{MOVE} takes a timestamp and an interval: {MOVE}(t, interval '1 day')"
+        raise ExpressionTypeError(_shown(MOVE, terms), reason)
+    return operation("+", terms, limits)
 
 
 def _if(name: str, arguments: list[Any], limits: Limits) -> Term:
@@ -229,7 +257,8 @@ def listed(members: list[Term], limits: Limits) -> Listed:
         raise ExpressionLimitError("set_size", limits.set_size, len(members))
     constants = [member for member in members if isinstance(member, Operand)]
     for member in members:
-        check_readable(member, "[…]")
+        if is_broken(member):
+            check_readable(member, f"[{', '.join(map(write_term, members))}]")
         if not isinstance(member, Operand):
             raise ExpressionTypeError(f"[… {write_term(member)} …]", "a list that is written out has only constants")
     return Listed(tuple(constants))
@@ -237,7 +266,7 @@ def listed(members: list[Term], limits: Limits) -> Listed:
 
 def _unknown(text: str, position: int, name: str) -> ExpressionSyntaxError:
     names = [each for each in FUNCTIONS if each[0].isalpha() and each not in HIDDEN]
-    every = sorted({*names, *HOLDING, *SYNONYMS, *QUANTIFIERS, *TODAY, "if"} - set("%"))
+    every = sorted({*names, *HOLDING, *SYNONYMS, *QUANTIFIERS, *TODAY, *SPELLED_LISTS, MOVE, "if"})
     close = get_close_matches(name.lower(), every, n=1, cutoff=0.7) if len(name) > 2 else []
     hint = f"did you mean {close[0]}?" if close else "docs/language.md lists the functions"
     return ExpressionSyntaxError(text, position, name, (), f"there is no function {name}", hint)

@@ -6,7 +6,7 @@ from ray_pubsub.errors import ExpressionTypeError
 from ray_pubsub.language.terms import Term
 from ray_pubsub.language.tree import Operand
 
-__all__ = ["BrokenConstant", "check_readable"]
+__all__ = ["BrokenConstant", "check_readable", "is_broken"]
 
 
 class BrokenConstant:
@@ -20,7 +20,12 @@ class BrokenConstant:
         return self.text
 
 
+def is_broken(term: Term) -> bool:
+    """Returns whether the term is a constant that could not be read."""
+    return isinstance(term, Operand) and isinstance(term.plain, BrokenConstant)
+
+
 def check_readable(term: Term, around: str) -> None:
     """Raises ExpressionTypeError if the term is a constant that could not be read. `around`: where it stands."""
     if isinstance(term, Operand) and isinstance(term.plain, BrokenConstant):
-        raise ExpressionTypeError(around, term.plain.problem)
+        raise ExpressionTypeError(around, term.plain.problem, term.place)

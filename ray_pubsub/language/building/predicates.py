@@ -151,9 +151,11 @@ def like(
 ) -> Leaf:
     """`folded`: case is ignored, in the text and in the pattern."""
     if escape is not None and isinstance(escape.plain, BrokenConstant):
-        raise ExpressionTypeError(f"escape {escape.plain}", escape.plain.problem)
+        raise ExpressionTypeError(f"escape {escape.plain}", escape.plain.problem, escape.place)
     if escape is not None and len(escape.plain) > 1:
-        raise ExpressionTypeError(f"escape '{escape.plain}'", "the escape of a like pattern is one character")
+        raise ExpressionTypeError(
+            f"escape '{escape.plain}'", "the escape of a like pattern is one character", escape.place
+        )
     character = escape.plain or None if escape else None
     if folded:
         check_has_value(subject)
@@ -191,7 +193,7 @@ def bare(subject: Subject) -> Tree:
         return subject.tree
     if isinstance(subject, Operand):
         if isinstance(subject.plain, BrokenConstant):
-            raise ExpressionTypeError(subject.plain.text, subject.plain.problem)
+            raise ExpressionTypeError(subject.plain.text, subject.plain.problem, subject.place)
         if subject.kind not in (None, Kind.BOOLEAN):
             constant = words.write_operand(subject.kind, subject.plain)
             raise ExpressionTypeError(constant, f"a {subject.kind} stands where a condition is expected")
@@ -258,7 +260,12 @@ def check_constants(leaf: Holds) -> None:
                 _check_place(plains[0], plains[1])
                 _check_place(plains[2], plains[3])
     except words.BadConstant as problem:
-        raise ExpressionTypeError(write(leaf), str(problem)) from None
+        raise ExpressionTypeError(write(leaf), str(problem), _place_of(leaf)) from None
+
+
+def _place_of(leaf: Leaf) -> int | None:
+    """Returns where the first constant of a predicate stands in the text, if that is known."""
+    return next((operand.place for operand in operands(leaf) if operand.place >= 0), None)
 
 
 def _check_place(latitude: float, longitude: float) -> None:
@@ -286,7 +293,7 @@ def check_pattern(leaf: Like | Regexp, limits: Limits) -> None:
         else:
             compile_regexp(pattern)
     except words.BadConstant as problem:
-        raise ExpressionTypeError(write(leaf), str(problem)) from None
+        raise ExpressionTypeError(write(leaf), str(problem), _place_of(leaf)) from None
 
 
 def _checked(subject: Subject, build: Callable[[str], Leaf], limits: Limits) -> Leaf:
@@ -295,7 +302,7 @@ def _checked(subject: Subject, build: Callable[[str], Leaf], limits: Limits) -> 
     leaf = build("" if isinstance(subject, Operand) else computed_name(subject))
     for operand in (subject, *operands(leaf)):
         if isinstance(operand, Operand) and isinstance(operand.plain, BrokenConstant):
-            raise ExpressionTypeError(_text(subject, leaf), operand.plain.problem)
+            raise ExpressionTypeError(_text(subject, leaf), operand.plain.problem, operand.place)
     kinds = {operand.kind for operand in operands(leaf)} - {None}
     if isinstance(subject, Operand):
         kinds |= {subject.kind} - {None}

@@ -7,7 +7,11 @@ from ray_pubsub.language.terms import Attribute, Call, Condition, Listed, Term
 from ray_pubsub.language.tree import Operand
 from ray_pubsub.model.values import Kind
 
-__all__ = ["kind_of"]
+__all__ = ["CHOOSING", "ELEMENT_KINDS", "kind_of"]
+
+
+ELEMENT_KINDS = {str(kind): kind for kind in Kind if kind is not Kind.LIST}
+"""The kinds of elements that list_min and list_max may be asked for."""
 
 
 def kind_of(term: Term) -> Kind | None:
@@ -23,6 +27,8 @@ def kind_of(term: Term) -> Kind | None:
             return None
         case Call("case", parts):
             return _common([*parts[1:-1:2], parts[-1]])
+        case Call("list_min" | "list_max", (_, Operand(Kind.STRING, kind))):
+            return ELEMENT_KINDS.get(kind)
         case Call("+" | "-", (left, right)):
             return _of_sum(term.function, kind_of(left), kind_of(right))
         case Call(function, arguments):

@@ -1,124 +1,21 @@
-"""Timestamps in terms: their parts, and intervals of time.
+"""Timestamps in terms: their parts, the units that they lie in, and the calendar's months.
 
-A timestamp is a number of microseconds in UTC. The difference of two timestamps is a number of microseconds, and so is `interval '1
-hour'`. The calendar is numpy's, which covers all 64-bit numbers of microseconds.
+A timestamp is a number of microseconds in UTC. The difference of two timestamps is a number of microseconds, and so is an interval of
+fixed length (intervals.py). The calendar is numpy's, which covers all 64-bit numbers of microseconds.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
 
-from ray_pubsub.language.words import BadConstant, read_string
+from ray_pubsub.language.functions.intervals import LENGTHS, MONTHS, SECOND, UNIT_NAMES
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN
 
-__all__ = [
-    "PARTS",
-    "UNITS",
-    "date_part",
-    "date_parts",
-    "date_trunc",
-    "is_unit",
-    "read_counted",
-    "read_interval",
-    "truncated_units",
-]
+__all__ = ["PARTS", "add_months", "date_part", "date_parts", "date_trunc", "truncated_units"]
 
-SECOND = 1_000_000
-DAY = 86_400 * SECOND
-UNITS = {
-    "microsecond": 1, "us": 1, "usec": 1, "millisecond": 1000, "ms": 1000, "msec": 1000, "second": SECOND, "sec": SECOND, "s": SECOND,
-    "minute": 60 * SECOND, "min": 60 * SECOND, "m": 60 * SECOND, "hour": 3600 * SECOND, "hr": 3600 * SECOND, "h": 3600 * SECOND,
-    "day": DAY, "d": DAY, "week": 7 * DAY, "w": 7 * DAY,
-}  # fmt: skip
-"""Units of time with a fixed length, in microseconds."""
-MONTHS = {"year": 12, "quarter": 3, "month": 1}
-"""Units of date_trunc that are whole months."""
-NOT_FIXED = {"month", "quarter", "year", "decade", "century", "centurie", "millennium", "mon", "y", "yr"}
-PIECE = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*")
-CLOCK = re.compile(r"\s*([+-]?)(\d{1,3}):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?\s*")
-
-
-def read_interval(text: str) -> int:
-    """Converts `'1 hour 30 minutes'`, `'-5 days'`, `'01:30:00'`, `'1 day 01:30:00'` to microseconds."""
-    content = read_string(text)
-    place, total = 0, 0
-    while place < len(content):
-        piece, clock = PIECE.match(content, place), CLOCK.fullmatch(content, place)
-        if piece is not None:
-            total += _span(piece[1], piece[2].lower(), text)
-            place = piece.end()
-        elif clock is not None:
-            total += _clock(clock)
-            place = clock.end()
-        else:
-            break
-    if place < len(content) or not content.strip():
-        raise BadConstant(f"{text} is not an interval: write it as '1 hour 30 minutes' or '01:30:00'")
-    return _checked(total, text)
-
-
-def read_counted(count: str, unit: str) -> int:
-    """Converts `1 hour`, `'1' hour` to microseconds. Only seconds and smaller units may have a fraction, because DuckDB truncates an
-    hour's."""
-    text = f"{count} {unit}"
-    content = read_string(count).strip() if count[0] == "'" else count
-    found = COUNT.fullmatch(content)
-    if found is None:
-        raise BadConstant(
-            f"{count} is not a number of {unit}: write interval 1 hour, interval '1' hour or interval '1 hour'"
-        )
-    span = _span(content, unit.lower(), text)
-    if found[1] and _singular(unit.lower()) not in FRACTIONS:
-        raise BadConstant(f"{text} has a fraction: write interval '{content} {unit}', or whole numbers")
-    return _checked(span, text)
-
-
-def is_unit(word: str) -> bool:
-    """Returns whether a word after `interval 1` is a unit of time, including units without a fixed length."""
-    return _singular(word.lower()) in {*UNITS, *NOT_FIXED}
-
-
-MOST_DIGITS = 100
-"""The most digits of a number in an interval: far more than 64 bits can hold, and no more than Python's int() reads."""
-COUNT = re.compile(r"[+-]?\d+(\.\d+)?")
-FRACTIONS = {"second", "sec", "s"}
-
-
-def _checked(microseconds: int, text: str) -> int:
-    if not INT64_MIN <= microseconds <= INT64_MAX:
-        raise BadConstant(f"the interval {text} is beyond 64 bits of microseconds")
-    return microseconds
-
-
-def _clock(clock: re.Match[str]) -> int:
-    seconds = int(clock[2]) * 3600 + int(clock[3]) * 60 + int(clock[4] or 0)
-    found = seconds * SECOND + int((clock[5] or "0").ljust(6, "0"))
-    return -found if clock[1] == "-" else found
-
-
-def _singular(unit: str) -> str:
-    return unit if unit in UNITS else unit.removesuffix("s")
-
-
-def _span(count: str, unit: str, text: str) -> int:
-    singular = _singular(unit)
-    if singular in NOT_FIXED:
-        raise BadConstant(
-            f"a {singular} has no fixed length in {text}; use days, or date_trunc and date_part for the calendar"
-        )
-    if singular not in UNITS:
-        raise BadConstant(f"there is no unit {unit} of time in {text}")
-    if len(count) > MOST_DIGITS:
-        raise BadConstant("the interval is beyond 64 bits of microseconds: its number has too many digits")
-    whole, _, fraction = count.partition(".")
-    found = int(whole) * UNITS[singular]
-    if fraction:
-        part = UNITS[singular] * int(fraction) // 10 ** len(fraction)
-        found += -part if whole.startswith("-") else part
-    return found
+DAY = LENGTHS["day"]
 
 
 def _days(moment: int) -> np.datetime64:
@@ -142,19 +39,44 @@ def _first_day(year: int) -> int:
     return int(np.datetime64(year - 1970, "Y").astype("datetime64[D]").astype(np.int64))
 
 
-def _iso_week(moment: int) -> int:
-    """Returns the ISO week. A week belongs to the year of its Thursday."""
+def _iso_year_and_week(moment: int) -> tuple[int, int]:
+    """Returns the ISO year and week. A week belongs to the year of its Thursday."""
     day = moment // DAY
     thursday = day - (day + 3) % 7 + 3
     year = int(np.datetime64(thursday, "D").astype("datetime64[Y]").astype(np.int64)) + 1970
-    return (thursday - _first_day(year)) // 7 + 1
+    return year, (thursday - _first_day(year)) // 7 + 1
+
+
+def _year_and_week(moment: int) -> int:
+    """Returns year and week as one number: 202453. Before our era, the week is subtracted, as in DuckDB."""
+    year, week = _iso_year_and_week(moment)
+    return year * 100 + (week if year > 0 else -week)
+
+
+def _towards_zero(number: int, divisor: int) -> int:
+    return number // divisor if number >= 0 else -(-number // divisor)
+
+
+def _counted_from_one(moment: int, years: int) -> int:
+    """Returns the century or millennium: the 21st begins with 2001 and the first before our era ends with the year 0."""
+    year = _year(moment)
+    return _towards_zero(year - 1, years) + 1 if year > 0 else _towards_zero(year, years) - 1
+
+
+JULIAN_1970 = 2_440_588
 
 
 PARTS: dict[str, Callable[[int], int | float]] = {
+    "era": lambda moment: int(_year(moment) > 0),
+    "millennium": lambda moment: _counted_from_one(moment, 1000),
+    "century": lambda moment: _counted_from_one(moment, 100),
+    "decade": lambda moment: _towards_zero(_year(moment), 10),
     "year": _year,
     "quarter": lambda moment: _months(moment) % 12 // 3 + 1,
     "month": lambda moment: _months(moment) % 12 + 1,
-    "week": _iso_week,
+    "isoyear": lambda moment: _iso_year_and_week(moment)[0],
+    "yearweek": _year_and_week,
+    "week": lambda moment: _iso_year_and_week(moment)[1],
     "day": _day_of_month,
     "doy": lambda moment: moment // DAY - _first_day(_year(moment)) + 1,
     "dow": lambda moment: (moment // DAY + 4) % 7,
@@ -165,12 +87,14 @@ PARTS: dict[str, Callable[[int], int | float]] = {
     "millisecond": lambda moment: moment % (60 * SECOND) // 1000,
     "microsecond": lambda moment: moment % (60 * SECOND),
     "epoch": lambda moment: moment / SECOND,
+    "julian": lambda moment: moment // DAY + JULIAN_1970 + moment % DAY / DAY,
+    **dict.fromkeys(("timezone", "timezone_hour", "timezone_minute"), lambda moment: 0),
 }
-"""The parts for `extract(… from t)` and `date_part('…', t)`. Sunday is day 0 of the week, Monday is day 1 of the ISO week."""
+"""The parts for `extract(… from t)` and `date_part('…', t)`. Sunday is day 0 of the week, Monday is day 1 of the ISO week. All timestamps
+are in UTC, so the parts of a time zone are 0."""
 OTHER_NAMES = {
-    "dayofweek": "dow", "weekday": "dow", "dayofyear": "doy", "weekofyear": "week", "dayofmonth": "day", "milliseconds": "millisecond",
-    "microseconds": "microsecond", "ms": "millisecond", "us": "microsecond", "seconds": "second", "minutes": "minute", "hours": "hour",
-    "days": "day", "weeks": "week", "months": "month", "years": "year", "quarters": "quarter",
+    **UNIT_NAMES,
+    "dayofweek": "dow", "weekday": "dow", "dayofyear": "doy", "weekofyear": "week", "dayofmonth": "day",
 }  # fmt: skip
 
 
@@ -181,10 +105,8 @@ def date_parts(with_synonyms: bool = True) -> list[str]:
 
 def truncated_units(with_synonyms: bool = True) -> list[str]:
     """Returns the names that date_trunc accepts."""
-    names = [*MONTHS, *(name for name in UNITS if name in PARTS)]
-    if not with_synonyms:
-        return names
-    return [*names, *UNITS, *(name for name, meant in OTHER_NAMES.items() if meant in {*names, *UNITS})]
+    names = [*reversed(MONTHS), "isoyear", *reversed(LENGTHS)]
+    return [*names, *(other for other, meant in OTHER_NAMES.items() if meant in names)] if with_synonyms else names
 
 
 def date_part(part: str, moment: int) -> int | float | None:
@@ -195,15 +117,48 @@ def date_part(part: str, moment: int) -> int | float | None:
 
 
 def date_trunc(unit: str, moment: int) -> int | None:
-    """Returns the beginning of the unit that a timestamp lies in; weeks begin on Monday."""
+    """Returns the beginning of the unit that a timestamp lies in; weeks begin on Monday. None if it is beyond 64 bits."""
+    found = _beginning(unit, moment)
+    return found if found is not None and found > INT64_MIN else None
+
+
+def _beginning(unit: str, moment: int) -> int | None:
     name = OTHER_NAMES.get(unit.lower(), unit.lower())
     if name == "week":
-        day = moment // DAY
-        return (day - (day + 3) % 7) * DAY
-    if name in UNITS:
-        return moment - moment % UNITS[name]
+        return _monday(moment // DAY) * DAY
+    if name == "isoyear":
+        year, _ = _iso_year_and_week(moment)
+        return _monday(_first_day(year) + 3) * DAY
+    if name in LENGTHS:
+        return moment - moment % LENGTHS[name]
     months = MONTHS.get(name)
     if months is None:
         return None
-    first = _months(moment) // months * months
-    return int(np.datetime64(first, "M").astype("datetime64[D]").astype(np.int64)) * DAY
+    if months > 12:
+        years = months // 12
+        return _first_day(_towards_zero(_year(moment), years) * years) * DAY
+    return _first_of_month(_months(moment) // months * months) * DAY
+
+
+def _monday(day: int) -> int:
+    return day - (day + 3) % 7
+
+
+def _first_of_month(month: int) -> int:
+    """Returns the first day of a month, both counted from 1970."""
+    return int(np.datetime64(month, "M").astype("datetime64[D]").astype(np.int64))
+
+
+def add_months(moment: int, months: int | float) -> int | None:
+    """Returns the same time of the same day of another month, or of its last day if it is shorter."""
+    if not isinstance(months, int) or abs(months) > MOST_MONTHS_APART:
+        return None
+    month = _months(moment) + months
+    first = _first_of_month(month)
+    day = min(first + _day_of_month(moment) - 1, _first_of_month(month + 1) - 1)
+    found = day * DAY + moment % DAY
+    return found if INT64_MIN < found <= INT64_MAX else None
+
+
+MOST_MONTHS_APART = 12 * 600_000
+"""More months than 64 bits of microseconds have."""

@@ -49,7 +49,8 @@ SYNONYMS = {
     "suffix": "ends_with", "ifnull": "coalesce", "nvl": "coalesce", "mod": "%", "array_contains": "list_contains",
     "list_has": "list_contains", "array_has": "list_contains", "arrays_overlap": "list_has_any", "array_has_any": "list_has_any",
     "array_has_all": "list_has_all", "array_min": "list_min", "array_max": "list_max", "some": "any",
-    "datepart": "date_part", "datetrunc": "date_trunc", "current_timestamp": "now",
+    "datepart": "date_part", "weekday": "dayofweek",
+    "weekofyear": "week", "dayofmonth": "day", "datetrunc": "date_trunc", "current_timestamp": "now",
 }  # fmt: skip
 """Other names of functions."""
 OPERATORS = {"+": 5, "-": 5, "*": 6, "/": 6, "%": 6, "||": 4, "=": 3, "!=": 3, "<": 3, "<=": 3}
@@ -284,7 +285,25 @@ _define("||", "ss", S, _joined)
 _define("concat", "s…", S, _concat, tolerant=True)
 _define("date_part", "st", N, lambda part, moment: _number(moments.date_part(part, moment)))
 _define("date_trunc", "st", T, moments.date_trunc)
-for _name in ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "dayofweek", "dayofyear", "epoch"):
+_define("add_months", "tn", T, moments.add_months)
+for _name in (
+    *(
+        "era",
+        "millennium",
+        "century",
+        "decade",
+        "isoyear",
+        "year",
+        "quarter",
+        "month",
+        "yearweek",
+        "week",
+        "day",
+        "dayofweek",
+        "isodow",
+    ),
+    *("dayofyear", "hour", "minute", "second", "epoch", "julian"),
+):
     _define(_name, "t", N, _part(_name))
 FUNCTIONS["now"] = Function("now", (), T, lambda: None, 0, 0)
 _define("ip4", "s", N, networks.address_v4)

@@ -102,7 +102,16 @@ HINTS = [
     ("price div 2 > 5", "write /"),
     ("x = 5 -- five", "comments are not part"),
     ("x /* five */ = 5", "comments are not part"),
-    ("x contains 'a'", "like 'abc%'"),
+    ("x contains 'a'", "write contains(x, 'a')"),
+    ("y = 1 and a.x CONTAINS 'it''s' or z", "write contains(a.x, 'it''s')"),
+    ("\"a b\" starts with 'a'", "write starts_with(\"a b\", 'a')"),
+    ("x endswith 'a'", "write ends_with(x, 'a')"),
+    ("x matches 'a.*'", "write x regexp 'a.*'"),
+    ("x similar to 'a%'", "write x like 'a%'"),
+    ("x glob 'a%'", "write x like 'a%'"),
+    ("x contains y", "like 'abc%'"),
+    ("(x) contains 'a'", "like 'abc%'"),
+    ("arrays('a') = x", "did you mean array?"),
     ("SELECT * FROM logs WHERE x = 1", "give only the WHERE clause"),
     ("select a, b from logs where lower(x) = 'a'", "give only the WHERE clause"),
     ("where x = 1", "give only the WHERE clause"),
@@ -141,7 +150,8 @@ def test_a_string_that_is_not_closed_is_the_error_however_long_it_is(content: st
     assert "a string that is not closed" in str(error)
 
 
-def assert_caret_under_the_place(error: ExpressionSyntaxError) -> None:
+def assert_caret_under_the_place(error: ExpressionSyntaxError | ExpressionTypeError) -> None:
+    assert error.expression is not None and error.position is not None
     _, line, caret, *_ = str(error).split("\n")
     assert caret.strip() == "^"
     if error.position < len(error.expression):
@@ -193,26 +203,59 @@ SENSE = [
     ("lower(x, y) = 'a'", "lower(x, y)", "lower takes 1 argument, not 2"),
     ("coalesce() = 1", "coalesce()", "coalesce takes at least 1 argument, not 0"),
     ("extract(houre from x) = 1", "date_part('houre', x)", "knows no part 'houre'; did you mean hour?"),
-    ("date_part('moon', x) = 1", "date_part('moon', x)", "there are year, quarter, month, week, day"),
+    ("date_part('parsec', x) = 1", "date_part('parsec', x)", "there are era, millennium, century, decade, year"),
     ("date_trunc('mnth', x) < now()", "date_trunc('mnth', x)", "knows no unit 'mnth'; did you mean month?"),
-    ("date_trunc('doy', x) < now()", "date_trunc('doy', x)", "there are year, quarter, month, microsecond"),
-    ("x + interval '1 month' > now()", "… + …", "a month has no fixed length"),
-    ("x > interval 1 month", "x > interval 1 month", "a month has no fixed length"),
+    (
+        "date_trunc('doy', x) < now()",
+        "date_trunc('doy', x)",
+        "there are millennium, century, decade, year, quarter, month",
+    ),
+    ("coalesce(x, 'a', 5) = 1", "coalesce(x, 'a', 5)", "a number and a string cannot be compared"),
+    (
+        "list_max(x, 'numbr') = 1",
+        "list_max(x, 'numbr')",
+        "a kind of elements: 'number', 'string', 'boolean', 'timestamp'",
+    ),
+    ("list_min(x, y) = 1", "list_min(x, y)", "is a kind of elements"),
+    ("list_min(x, null) = 1", "list_min(x, null)", "is a kind of elements"),
+    ("list_max(x, 'number') = 'a'", "list_max(x, 'number') = 'a'", "a number and a string cannot be compared"),
+    ("list_has_any(x, array('a', y))", "[… y …]", "has only constants"),
+    ("x + interval '1.3 years' > now()", "x + interval '1.3 years'", "is not a whole number of months"),
+    ("x + interval 1.5 years > now()", "x + interval 1.5 years", "has a fraction"),
+    ("x > interval 1 month", "x > interval 1 month", "the months in 1 month have no fixed length"),
+    ("x in (interval '1 year', 5)", "x in (interval '1 year', 5)", "have no fixed length"),
+    ("x - y between interval 1 day and interval 1 month", "x - y between 86400000000 and", "have no fixed length"),
+    ("-interval '1 month' = x", "-interval '1 month'", "have no fixed length"),
+    ("x + interval 1 month * 2 > now()", "interval 1 month * 2", "have no fixed length"),
+    ("x + (interval 1 month + interval 1 year) > y", "interval 1 month + interval 1 year", "have no fixed length"),
+    ("interval 1 month - x > y", "interval 1 month - x", "have no fixed length"),
+    ("length(x) + interval '1 month' > y", "add_months(length(x), 1)", "takes a timestamp, not a number"),
+    ("x + interval '3000000000 months' > y", "x + interval", "beyond 32 bits of months"),
+    ("x + interval '1 moon' > y", "x + interval '1 moon'", "there is no unit moon"),
+    ("date_add(x, 5) > now()", "date_add(x, 5)", "takes a timestamp and an interval: date_add(t, interval '1 day')"),
+    ("date_add(x) > now()", "date_add(x)", "takes a timestamp and an interval"),
+    ("-1e400 = x", "x = -1e400", "too large for a 64-bit float"),
+    ("+lower(x) = 'a'", "+lower(x)", "+ takes a number, not a string"),
+    ("[1e400] = x", "[1e400]", "too large for a 64-bit float"),
     ("list_contains([1], (1 > 2))", "list_contains([1], false)", "an attribute that is a list"),
     ("lower(x) < now()", "lower(x) < now()", "a string and a timestamp cannot be compared"),
     ("now() - interval '1 day' = length(x)", " = length(x)", "a number and a timestamp cannot be compared"),
-    ("-1e400 + x = 5", "… + …", "too large for a 64-bit float"),
+    ("-1e400 + x = 5", "-1e400 + x", "too large for a 64-bit float"),
     ("list_contains('a', 'b')", "list_contains('a', 'b')", "an attribute that is a list"),
     ("list_contains(x, ['a'])", "list_contains(x, ['a'])", "is one value, not a list"),
     ("list_has_any(x, 'a')", "list_has_any(x, 'a')", "is a list: ['a', 'b'], or an attribute"),
     ("list_has_any(x, ['a', y])", "[… y …]", "has only constants"),
-    ("x - y < interval 9000000000000 s 9000000000000 s", "x - y < interval …", "beyond 64 bits of microseconds"),
+    (
+        "x - y < interval 9000000000000 s 9000000000000 s",
+        "x - y < interval 9000000000000 s 9000000000000 s",
+        "beyond 64 bits of microseconds",
+    ),
     ("['a'] < any(x)", "['a'] < any(x)", "is one value, not a list"),
     ("any(x) + 1 > 5", "any(x)", "stands only beside a comparison"),
     ("exists(x, y regexp '[')", "y regexp '['", "missing ]"),
     ("case when y regexp '[' then 1 end = 1", "y regexp '['", "missing ]"),
     ("lower(x) in ('a', 9223372036854775808)", "lower(x) in", "does not fit 64 bits"),
-    ("abs(1e400) = x", "abs(…)", "too large for a 64-bit float"),
+    ("abs(1e400) = x", "abs(1e400)", "too large for a 64-bit float"),
     ("x = 1 and y in (1, 'a')", "y in (1, 'a')", "a number and a string cannot be compared"),
     ("x between 1 and true", "x between 1 and true", "a boolean and a number cannot be compared"),
     ("5 > 'a'", "5 > 'a'", "a number and a string cannot be compared"),
@@ -245,7 +288,45 @@ def test_a_predicate_without_sense_is_named(text: Any, predicate: str, words: st
     assert isinstance(error, ExpressionTypeError)
     assert predicate in error.predicate
     assert words in error.reason
-    assert str(error) == f"{error.reason} in: {error.predicate}"
+    if not isinstance(text, str):
+        assert (str(error), error.position) == (f"{error.reason} in: {error.predicate}", None)
+        return
+    assert str(error).startswith(f"{error.reason} in: {error.predicate}, at position {error.position}\n")
+    assert error.expression == text
+    assert_caret_under_the_place(error)
+
+
+# The ^ in each text marks the first character of the predicate, the term or the constant at fault.
+
+PLACES = [
+    "price > 5 and ^lower(name) + 1 > 3",
+    "price > 5 and name + ^1e400 > 3",
+    "x = 1 or not ^lower(y) = 5",
+    "x = 1 and (y = 2 or ^z in (1, 'a'))",
+    "x = 1 and y in (1, ^99999999999999999999)",
+    "x = 1 and ^5",
+    "x = 1 or not (^'a')",
+    "^length(x)",
+    "x = 1 and y = 2 and ^case when 5 then 1 end = 1",
+    "x = 1 and case when y regexp ^'[' then 1 end = 1",
+    "x = 1 and exists(l, y = 1 and z regexp ^'[')",
+    "x = 1 and ip_in(y, ^'10.0.0.0/99')",
+    "x like 'a' escape ^'bc'",
+    "x = 1 and y > timestamp ^'noon'",
+    "x = 1 and y > interval ^1 month",
+    "x = 1 and ^any(y) + 1 > 5",
+    "x = 1 and\n  ^lower(y, z) = 'a'",
+    "x = 1 and ^extract(houre from y) = 1",
+    "x = 1 and list_has_any(y, [1, ^1e400])",
+]
+
+
+@pytest.mark.parametrize("marked", PLACES)
+def test_the_caret_is_under_what_is_at_fault(marked: str) -> None:
+    error = error_of(marked.replace("^", ""))
+    assert isinstance(error, ExpressionTypeError)
+    assert error.position == marked.index("^")
+    assert_caret_under_the_place(error)
 
 
 @pytest.mark.parametrize(
