@@ -115,11 +115,6 @@ class PublishResult:
         return self._ids
 
     @property
-    def subscriber_codes(self) -> NDArray[np.int32]:
-        """The server's code of each match's subscriber."""
-        return self._all().match_subscribers
-
-    @property
     def subscribers(self) -> NDArray[Any]:
         """The name of each match's subscriber."""
         found: NDArray[Any] = np.array(self._owners(), object)[self._all().places]

@@ -14,11 +14,13 @@ import typer
 from actors.command.bad_rows import BadRows, noted_rejections
 from actors.command.data_files import event_batches, read_subscriptions, write_rows
 from actors.command.terminal import DONE_IN_PART, Json, Terminal, write_json
+from ray_pubsub.engines.registry import engine_names
 from ray_pubsub.errors import SettingError, counted
 from ray_pubsub.kernels.readiness import VARIABLE
 
 __all__ = ["bench", "explain_in_process", "loaded_index", "match", "parsed_event", "parsed_json", "warm_up"]
 
+ENGINES = f"One of {', '.join(engine_names())}."
 CHECKED = 20
 """The number of a benchmark's events whose matches are compared with those of the reference, which takes a second for each million
 pairs."""
@@ -33,7 +35,7 @@ def match(
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write matches to this file (csv, jsonl, parquet).")
     ] = None,
-    engine: Annotated[str, typer.Option(help="auto, scan, dexin, gem, rein or opindex.")] = "auto",
+    engine: Annotated[str, typer.Option(help=ENGINES)] = "auto",
     as_json: Json = False,
 ) -> None:
     """Match events in a file against subscriptions in a file, in this process.
@@ -162,7 +164,7 @@ def warm_up(as_json: Json = False) -> None:
 def bench(
     subscriptions: Annotated[int, typer.Option(min=1, help="How many; each constrains 10 attributes.")] = 100_000,
     events: Annotated[int, typer.Option(min=CHECKED, help="How many events are matched in batches.")] = 10_000,
-    engine: Annotated[str, typer.Option(help="auto, dexin, gem, rein or opindex.")] = "auto",
+    engine: Annotated[str, typer.Option(help=ENGINES)] = "auto",
     as_json: Json = False,
 ) -> None:
     """How fast this machine matches, in one process: a generated workload, its results checked against the reference.

@@ -113,7 +113,7 @@ class _Searches:
         self._rest = RegexpSet([regexp_of(leaves[number]) for number in rest], rest) if rest else None
 
     def matches(self, strings: TextColumn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """As PatternSet.matches."""
+        """Returns offsets and numbers of patterns, for each string those that match it."""
         offsets, patterns = np.zeros(len(strings) + 1, np.int64), np.empty(0, np.int64)
         more: list[Pairs] = []
         if self._search is not None:

@@ -208,7 +208,7 @@ class Engine(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """The bytes of memory that it holds."""
 
     def view(self) -> View:
         """Returns the engine as it is now."""

@@ -59,7 +59,7 @@ class VectorCacheStats:
 
 @dataclass(frozen=True, slots=True)
 class BlockStats:
-    """One block."""
+    """The statistics of one block."""
 
     engine: str
     """The engine that built it. "cnf" holds conjunctions of disjunctions, which have blocks of their own in every engine."""

@@ -136,13 +136,14 @@ def _is_ascii(data: NDArray[np.uint8]) -> bool:
 def _valid_utf8(data: NDArray[np.uint8], start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.bool_] | None:
     """Returns a mask of the valid strings, or None if all are. The strings together may be valid although a character is cut in two."""
     raw = data.tobytes()
-    if _decodes(raw) and not any((data[cuts[cuts < len(data)]] & 0xC0 == 0x80).any() for cuts in (start, stop)):
+    if decodes(raw) and not any((data[cuts[cuts < len(data)]] & 0xC0 == 0x80).any() for cuts in (start, stop)):
         return None
-    valid = np.array([_decodes(raw[first:last]) for first, last in zip(start.tolist(), stop.tolist(), strict=True)])
+    valid = np.array([decodes(raw[first:last]) for first, last in zip(start.tolist(), stop.tolist(), strict=True)])
     return None if valid.all() else valid
 
 
-def _decodes(raw: bytes) -> bool:
+def decodes(raw: bytes) -> bool:
+    """Returns whether the bytes are UTF-8."""
     try:
         raw.decode()
     except UnicodeDecodeError:

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ray_pubsub.model.text_column import decodes
+
 __all__ = ["valid_utf8"]
 
 
@@ -17,12 +19,4 @@ def valid_utf8(strings: Any) -> NDArray[np.bool_]:
         strings.validate(full=True)  # checks all at once, because nearly every column is valid
         return np.ones(len(strings), dtype=np.bool_)
     except pa.ArrowInvalid:
-        return np.array([not text.is_valid or _decodes(text.as_buffer().to_pybytes()) for text in strings], np.bool_)
-
-
-def _decodes(raw: bytes) -> bool:
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+        return np.array([not text.is_valid or decodes(text.as_buffer().to_pybytes()) for text in strings], np.bool_)

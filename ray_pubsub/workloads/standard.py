@@ -96,7 +96,7 @@ class Workload:
 
 
 def dense(count: int = MILLION, attributes: int = 10, events: int = 200) -> Workload:
-    """W1."""
+    """W1: every subscription has an interval on each of ten attributes, every event a value for each."""
     rng = np.random.default_rng(20240601)
     width = rng.uniform(0.2, 0.8, (MILLION, attributes))
     start = rng.uniform(0, 1, (MILLION, attributes)) * (1 - width)
@@ -112,7 +112,7 @@ def dense(count: int = MILLION, attributes: int = 10, events: int = 200) -> Work
 def partial(
     count: int = MILLION, attributes: int = 20, constrained: int = 10, width: float = 0.5, events: int = 200
 ) -> Workload:
-    """W2."""
+    """W2: intervals on ten of twenty attributes."""
     rng = np.random.default_rng(20240602)
     drawn = np.argsort(rng.random((MILLION, attributes)), axis=1)[:, :constrained]
     chosen = np.sort(drawn, axis=1).astype(np.int32)[:count]
@@ -133,7 +133,7 @@ def sparse(
     values: int = 50,
     events: int = 1000,
 ) -> Workload:
-    """W3."""
+    """W3: one to eight predicates on 20,000 attributes; an event carries sixty of them."""
     rng = np.random.default_rng(20240603)
     size = rng.integers(1, largest + 1, count)
     offsets = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)

@@ -88,6 +88,14 @@ def test_the_architecture_begins_with_a_drawing_and_a_glossary() -> None:
     assert 20 <= words.count("\n| ") - 1 <= 30
 
 
+def test_the_reference_has_every_public_name() -> None:
+    listed = set(re.findall(r"^::: (\S+)", (ROOT / "docs/api.md").read_text(), re.MULTILINE))
+    for name in ray_pubsub.__all__:
+        thing = getattr(ray_pubsub, name)
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            assert f"{thing.__module__}.{thing.__qualname__}" in listed, name
+
+
 def test_pictures_are_as_the_library_draws_them() -> None:
     check_rule(
         list(changed()),

@@ -17,8 +17,8 @@ from ray_pubsub.model.event_batch import split_floats
 from ray_pubsub.model.values import Kind
 
 __all__ = [
+    "AttributeColumn",
     "BoundColumn",
-    "Names",
     "bound_columns",
     "checked_table",
     "closed_flags",
@@ -91,7 +91,7 @@ def group_by_id(ids: Any) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], 
 
 
 @dataclass(slots=True, eq=False)
-class Names:
+class AttributeColumn:
     """Attribute names: a number per row, as narrow as possible, and the name of each number."""
 
     number: NDArray[Any]
@@ -107,7 +107,7 @@ def texts_of(name: str, column: Any) -> list[Any]:
         raise TableError(name, "has a string that is not valid UTF-8") from None
 
 
-def names_of(column: Any) -> Names:
+def names_of(column: Any) -> AttributeColumn:
     encoded = one_array(column)
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
@@ -120,7 +120,7 @@ def names_of(column: Any) -> Names:
         number = np.array([distinct[text] for text in texts])[number]
         texts = ["" if text is None else text for text in distinct]
     narrow = np.uint8 if len(texts) < 2**8 else (np.uint16 if len(texts) < 2**16 else np.int32)
-    return Names(number.astype(narrow), texts)
+    return AttributeColumn(number.astype(narrow), texts)
 
 
 @dataclass(slots=True, eq=False)

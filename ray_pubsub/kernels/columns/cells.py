@@ -6,16 +6,7 @@ from typing import Any, NamedTuple
 
 from ray_pubsub.kernels.compiled import compiled
 
-__all__ = ["LaneCells", "MoreCells", "order_by_row", "pattern_cells"]
-
-
-class LaneCells(NamedTuple):
-    """The cells rows[offsets[i]:offsets[i + 1]] are of column[i]; -1: they are left out. Comes as a plain tuple from Python."""
-
-    column: Any
-    offsets: Any
-    rows: Any
-    codes: Any
+__all__ = ["MoreCells", "order_by_row", "pattern_cells"]
 
 
 class MoreCells(NamedTuple):
@@ -28,7 +19,8 @@ class MoreCells(NamedTuple):
 
 @compiled
 def order_by_row(lanes, more, offsets, column, code):
-    """Counting sort. `offsets` (one per row and one more) comes zeroed; returns the number of cells."""
+    """Counting sort. `lanes` is a plain tuple of columns, offsets, rows and codes: the cells from one offset to the next are of one
+    column; -1: they are left out. `offsets` (one per row and one more) comes zeroed; returns the number of cells."""
     lane_column, lane_offsets, rows, codes = lanes
     more_rows, more_column, more_code = more
     for lane in range(len(lane_column)):

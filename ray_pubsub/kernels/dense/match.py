@@ -59,7 +59,7 @@ class CodedEvent(NamedTuple):
 
 @compiled
 def _code_event(event, tables, clauses, coded):
-    """Fills `coded`."""
+    """Finds the codes of an event's values and the bitmaps that they lead to, into the arrays of `coded`."""
     edges, least, bucket, group, rate = tables
     code, outer_at, bitmap_at, share, rest = coded
     bitmap_bytes, outer_bytes = clauses.bitmap_bytes, clauses.outer_bytes

@@ -53,7 +53,7 @@ class Shares(NamedTuple):
 
 
 class TestWeights(NamedTuple):
-    """Per test."""
+    """What choosing needs to know of each test."""
 
     codes: np.ndarray
     """How many codes it admits."""
@@ -70,7 +70,7 @@ class TestWeights(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Per clause."""
+    """What was chosen for each clause."""
 
     pivot: np.ndarray
     """The test, or -1."""
@@ -130,7 +130,7 @@ def value_shares(tests, base, top, different):
 
 @compiled
 def weigh_tests(tests, shares, weights):
-    """Fills `weights`."""
+    """Computes the weights of all tests, into the arrays of `weights`."""
     # Arrays are taken out of the structs once: to hand a struct on to a function takes a reference to each of them, every time.
     columns, lows, highs, pieces = tests.column, tests.low, tests.high, tests.pieces
     piece_offsets, piece_low, piece_high = tests.piece_offsets, tests.piece_low, tests.piece_high
@@ -169,7 +169,7 @@ def weigh_tests(tests, shares, weights):
 
 @compiled
 def choose_pivots(tests, shares, weights, choice):
-    """Fills `choice`."""
+    """Chooses the pivot of each clause and two other tests to check, into the arrays of `choice`."""
     offsets, columns, lows, highs, pieces = tests.offsets, tests.column, tests.low, tests.high, tests.pieces
     top, frequency = shares.top, shares.frequency
     codes, way, led, masked, mask = weights.codes, weights.way, weights.led, weights.masked, weights.mask
