@@ -37,6 +37,10 @@ PLACES = {
     "checksums.rename": "a new file of checksums is complete, under a name of its own",
     "checkpoint": "checksums are on disk, and the log is about to be copied into the database",
     "manifest.rename": "a new manifest is complete, under a name of its own",
+    "backup.rename": "a store is copied and compared with its checksums, under a name of its own",
+    "backup.manifest": "all stores are copied, and the copy has no manifest yet",
+    "restore.rename": "the stores are prepared in an inner folder, and some of their files are still there",
+    "restore.finish": "all files are in their folder, and the inner one, which marks the interruption, is too",
     "save.fsync": "an index or a set of rules is written beside its file, and not synced",
     "save.rename": "it is synced, and does not have its name yet",
 }

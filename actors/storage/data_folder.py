@@ -16,14 +16,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
-from actors.storage.sqlite_file import file_reason, sync_folder
+from actors.storage.private_folder import make_private_folder, sync_folder, tighten_file
+from actors.storage.sqlite_file import file_reason
 from ray_pubsub.errors import StoreError
 from ray_pubsub.failpoints import reach
 
-__all__ = ["MANIFEST", "STORES", "DataFolder", "file_errors"]
+__all__ = ["MANIFEST", "OWN_NAMES", "RESTORING", "STORES", "DataFolder", "alone_in", "file_errors"]
 
 LOCK, MANIFEST = "server.lock", "manifest.json"
 STORES = {"registry": "registry.sqlite", "mailboxes": "mailboxes.sqlite"}
+RESTORING = ".restoring"
+"""A folder in a data folder into which a copy is being restored (`backup.py`)."""
+OWN_NAMES = (LOCK, RESTORING, MANIFEST.removesuffix(".json"), *STORES.values())
+"""What the names of a data folder's files begin with."""
 FORMAT = 1
 LOCK_PATIENCE = 2.0
 PAUSE = 0.02
@@ -42,7 +47,15 @@ class DataFolder:
                 str(path), f"has no {MANIFEST}, so it is not the folder this server was started with; {REMEDY}"
             )
         with file_errors(path):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private_folder(path, OWN_NAMES)
+            if (path / RESTORING).exists():
+                reason = "a copy is being restored into it, or that was interrupted; restore it again"
+                raise StoreError(str(path), f"{reason}, or remove all that is in it, {RESTORING} last")
+            for (
+                each
+            ) in path.iterdir():  # logs of SQLite, for example, that another program or an earlier release has left
+                if each.name.startswith(OWN_NAMES):
+                    tighten_file(each)
             self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 self._claim(owner)
@@ -73,16 +86,17 @@ class DataFolder:
                 raise StoreError(str(path), f"is missing, although the folder's {MANIFEST} lists it; {REMEDY}")
             return False
         siblings = [name for name in STORES.values() if name != path.name and (self.path / name).exists()]
+        missing = not path.exists() or not path.stat().st_size
         # The registry is the first store of a folder; the others are created beside it.
-        if not path.exists() and (siblings and store == "registry"):
+        if missing and siblings and store == "registry":
             raise StoreError(str(path), f"is missing, although {siblings[0]} is there; {REMEDY}")
-        if not path.exists() and store != "registry" and "registry" not in listed:
+        if missing and store != "registry" and "registry" not in listed:
             raise StoreError(str(path), f"is missing, and the folder has no registry either; {REMEDY}")
         return True
 
     def record(self, store: str, identity: str) -> None:
         """Lists a store that was opened. Raises StoreError if another one is listed in its place."""
-        with self._alone():
+        with file_errors(self.path), alone_in(self.path):
             listed = self.stores()
             if listed.get(store, identity) != identity:
                 reason = (
@@ -127,17 +141,6 @@ class DataFolder:
                 raise StoreError(str(self.path), reason)
             time.sleep(PAUSE)
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Holds a lock while the manifest is changed, because several processes of a server may do so at once."""
-        with file_errors(self.path):
-            folder = os.open(self.path, os.O_RDONLY)
-            try:
-                fcntl.flock(folder, fcntl.LOCK_EX)
-                yield
-            finally:
-                os.close(folder)
-
     def _write(self, content: object) -> None:
         """Writes the manifest atomically: a crash leaves the old one or the new one."""
         path = self.path / MANIFEST
@@ -149,6 +152,17 @@ class DataFolder:
         reach("manifest.rename")
         draft.rename(path)
         sync_folder(self.path)
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Holds a lock while the manifest is changed or a copy is restored, because several processes may do so at once."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

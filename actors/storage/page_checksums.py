@@ -19,38 +19,36 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from xxhash import xxh3_64_intdigest
 
-from actors.storage.write_ahead_log import FRAME, WriteAheadLog
+from actors.storage.checksum_records import (
+    HEADER,
+    MAGIC,
+    RECORD,
+    Records,
+    checksums_of,
+    cut_off_later,
+    expected_sums,
+    last_places,
+    last_size,
+    sums_of_file,
+    valid_records,
+    with_checks,
+)
+from actors.storage.private_folder import sync_folder
+from actors.storage.write_ahead_log import WriteAheadLog
 from ray_pubsub.errors import StoreError
 from ray_pubsub.failpoints import reach
 
-__all__ = ["PageChecksums", "checksums_of"]
+__all__ = ["PageChecksums"]
 
-MAGIC = b"rpsums1\n"
-HEADER = 16
-RECORD = np.dtype([*FRAME.descr, ("check", "<u8")])
-"""A record of a page in the database (`salt` and `frame` are 0) or in the write-ahead log, with a checksum of the record itself."""
-FACTORS = {
-    "page": 0x9E3779B97F4A7C15, "size": 0xC2B2AE3D27D4EB4F, "salt": 0x165667B19E3779F9, "frame": 0xD6E8FEB86659FD93,
-    "header": 0xA0761D6478BD642F, "sum": 0xE7037ED1A0B428DB,
-}  # fmt: skip
 LOCK_PATIENCE = 30.0
 PAUSE = 0.01
-READ_AT_ONCE = 1 << 22
 SHORT = 8_192
 """The number of records below which the file is not rewritten while the database is open."""
-
-Records = NDArray[Any]
-
-
-def checksums_of(path: Path) -> Path:
-    """Returns the path of the file with the checksums of a database."""
-    return path.with_name(path.name + ".sums")
 
 
 class PageChecksums:
@@ -102,7 +100,7 @@ class PageChecksums:
         with self._locked():
             count = (os.fstat(self._file).st_size - HEADER) // RECORD.itemsize
             records = self._read() if count > SHORT else np.empty(0, RECORD)
-            if count > SHORT and count > 4 * _last_size(records):
+            if count > SHORT and count > 4 * last_size(records):
                 self._rewrite(self._shortened(records))
 
     def discard(self) -> None:
@@ -122,7 +120,7 @@ class PageChecksums:
         page_size = self._page_size()
         frames = self._log.frames()
         known = records[self._in_log(records)]
-        known = known[_last_places(known["frame"])]
+        known = known[last_places(known["frame"])]
         there = (
             frames[np.minimum(known["frame"], len(frames)) - 1] if len(frames) else np.zeros(len(known), frames.dtype)
         )
@@ -134,18 +132,13 @@ class PageChecksums:
             raise StoreError(str(self._log.path), f"{damage}; {self._remedy()}")
         # SQLite decides which of the unrecorded frames count. So a page may be as they say or as it was before.
         new = frames[int(known["frame"][-1]) if len(known) else 0 :]
-        size = min([_last_size(records), *new["size"][new["size"] > 0].tolist()])
-        last = records[_last_places(records["page"])]
-        expected, zero_allowed = np.zeros(size + 1, np.uint64), np.ones(size + 1, np.bool_)
-        kept = last[(last["page"] <= size) & (last["page"] > 0)]
-        expected[kept["page"]] = kept["sum"]
-        zero_allowed[kept["page"]] = False
-        zero_allowed[kept["page"][_cut_off_later(records, kept)]] = True
+        size = min([last_size(records), *new["size"][new["size"] > 0].tolist()])
+        expected, zero_allowed = expected_sums(records, size)
         skipped = np.zeros(size + 1, np.bool_)
         skipped[known["page"][known["page"] <= size]] = True
         maybe = {(int(frame["page"]), int(frame["sum"])) for frame in new}
         zero = xxh3_64_intdigest(bytes(page_size))
-        found = _sums_of_file(self.database, page_size, size)
+        found = sums_of_file(self.database, page_size, size)
         if not len(found) and not skipped[1:].all():
             raise StoreError(str(self.database), "is empty, although it was not; restore it from a copy")
         found = np.concatenate([found, np.zeros(size - len(found), np.uint64)])
@@ -170,10 +163,10 @@ class PageChecksums:
         """Returns the last record of each page in the database, and all records of frames in the current log."""
         in_log = self._in_log(records)
         in_database = records[~in_log]
-        size = _last_size(in_database)
-        last = in_database[_last_places(in_database["page"])]
+        size = last_size(in_database)
+        last = in_database[last_places(in_database["page"])]
         last = last[(last["page"] > 0) & (last["page"] <= size)].copy()
-        cut = _cut_off_later(in_database, last)
+        cut = cut_off_later(in_database, last)
         last["salt"] = last["frame"] = last["header"] = last["size"] = 0
         # The records before the mark are of pages that were cut off and came back.
         mark = np.zeros(1, RECORD)
@@ -187,7 +180,7 @@ class PageChecksums:
         with self.database.open("rb") as file:
             page_size = int.from_bytes(file.read(18)[16:], "big")
         page_size = 65_536 if page_size == 1 else page_size
-        sums = _sums_of_file(self.database, page_size, self.database.stat().st_size // page_size)
+        sums = sums_of_file(self.database, page_size, self.database.stat().st_size // page_size)
         records = np.zeros(len(sums), RECORD)
         records["page"], records["sum"] = np.arange(1, len(sums) + 1), sums
         if len(records):
@@ -204,12 +197,13 @@ class PageChecksums:
         draft = self.path.with_name(self.path.name + ".new")
         file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            content = MAGIC + page_size.to_bytes(4, "little") + bytes(4) + _with_checks(records).tobytes()
+            content = MAGIC + page_size.to_bytes(4, "little") + bytes(4) + with_checks(records).tobytes()
             if os.write(file, content) != len(content):
                 raise OSError(28, "No space left on device")
             os.fsync(file)
             reach("checksums.rename")
             draft.rename(self.path)
+            sync_folder(self.path.parent)
         except BaseException:
             os.close(file)
             raise
@@ -217,7 +211,7 @@ class PageChecksums:
 
     def _append(self, records: Records) -> None:
         reach("checksums.append")
-        content = _with_checks(records).tobytes()
+        content = with_checks(records).tobytes()
         size = os.fstat(self._file).st_size
         # An append that was interrupted by a full disk is overwritten.
         if os.pwrite(self._file, content, size - (size - HEADER) % RECORD.itemsize) != len(content):
@@ -232,10 +226,7 @@ class PageChecksums:
         page_size = self._page_size()
         if not content.startswith(MAGIC) or page_size < 512 or page_size & (page_size - 1):
             raise StoreError(str(self.path), f"is damaged at byte 0; {self._remedy()}")
-        count = (len(content) - HEADER) // RECORD.itemsize
-        records = np.frombuffer(content, RECORD, count, HEADER)
-        valid: Records = records[records["check"] == _checks(records)]
-        return valid
+        return valid_records(content)
 
     def _open(self) -> int:
         return os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
@@ -266,60 +257,3 @@ class PageChecksums:
             yield
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
-
-
-def _sums_of_file(path: Path, page_size: int, pages: int) -> NDArray[np.uint64]:
-    """Returns the checksums of the file's pages, at most `pages`. The file must not be open in SQLite in this process, because closing
-    it here would end SQLite's locks."""
-    sums: list[int] = []
-    with path.open("rb") as file:
-        while len(sums) < pages and (content := file.read(READ_AT_ONCE)):
-            view = memoryview(content)
-            whole = min(len(content) // page_size, pages - len(sums))
-            sums += [xxh3_64_intdigest(view[place * page_size : (place + 1) * page_size]) for place in range(whole)]
-            if whole * page_size < len(content):
-                break
-    return np.array(sums, np.uint64)
-
-
-def _checks(records: Records) -> NDArray[np.uint64]:
-    """Returns a checksum of each record; a change of one of its fields always changes it."""
-    mixed = np.full(len(records), 0x27D4EB2F165667C5, np.uint64)
-    for field, factor in FACTORS.items():
-        mixed ^= records[field].astype(np.uint64) * np.uint64(factor)
-    return mixed
-
-
-def _with_checks(records: Records) -> Records:
-    complete = np.zeros(len(records), RECORD)
-    for field in FACTORS:
-        complete[field] = records[field]
-    complete["check"] = _checks(complete)
-    return complete
-
-
-def _last_places(keys: NDArray[Any]) -> NDArray[np.int64]:
-    """Returns for each distinct key the position of its last occurrence, by ascending key."""
-    _, backwards = np.unique(keys[::-1], return_index=True)
-    places: NDArray[np.int64] = len(keys) - 1 - backwards
-    return places
-
-
-def _last_size(records: Records) -> int:
-    sizes = records["size"][records["size"] > 0]
-    return int(sizes[-1]) if len(sizes) else 0
-
-
-def _cut_off_later(records: Records, last: Records) -> NDArray[np.bool_]:
-    """Returns a mask of the pages, given by their last records, that the database was too short for at some later time. Such a page may
-    be empty since."""
-    shrunk = np.flatnonzero(records["size"])
-    if not len(shrunk):
-        return np.zeros(len(last), np.bool_)
-    lowest = np.minimum.accumulate(records["size"][shrunk][::-1])[::-1]
-    places = _last_places(records["page"])[np.searchsorted(np.unique(records["page"]), last["page"])]
-    after = np.searchsorted(shrunk, places)
-    cut = np.zeros(len(last), np.bool_)
-    inside = after < len(shrunk)
-    cut[inside] = lowest[after[inside]] < last["page"][inside]
-    return cut

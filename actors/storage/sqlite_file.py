@@ -13,13 +13,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+from actors.storage.checksum_records import checksums_of
 from actors.storage.database import DamagedContentError
-from actors.storage.page_checksums import PageChecksums, checksums_of
+from actors.storage.page_checksums import PageChecksums
+from actors.storage.private_folder import sync_folder, tighten_file
 from ray_pubsub.errors import StoreError
 from ray_pubsub.failpoints import reach
 
-__all__ = ["IN_MEMORY", "SqliteFile", "SqliteSession", "connect", "file_reason", "store_errors", "sync_folder"]
+__all__ = ["IN_MEMORY", "SqliteFile", "SqliteSession", "connect", "file_reason", "store_errors"]
 
 logger = logging.getLogger(__name__)
 
@@ -99,10 +102,11 @@ class SqliteSession(sqlite3.Connection):
 
 
 def connect(path: str | os.PathLike[str] | None) -> SqliteSession:
-    """Opens a connection without implicit transactions, for any thread; None means in memory. Raises sqlite3.Error."""
-    name = IN_MEMORY if path is None else os.fspath(path)
+    """Opens a connection without implicit transactions, for any thread; None means in memory. Raises sqlite3.Error, also if there is no
+    such file: SQLite would create one, which everybody may read."""
+    name = IN_MEMORY if path is None else f"file:{quote(os.fspath(path))}?mode=rw"
     return sqlite3.connect(
-        name, timeout=LONGEST_WAIT, isolation_level=None, check_same_thread=False, factory=SqliteSession
+        name, timeout=LONGEST_WAIT, isolation_level=None, check_same_thread=False, factory=SqliteSession, uri=True
     )
 
 
@@ -224,11 +228,10 @@ def _prepared(path: Path, application: int | None, version: int, create: bool) -
     if path.is_dir():
         raise StoreError(str(path), "is a folder; name a file in it")
     is_new = not path.exists()
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        path.chmod(0o600)
-    except OSError:
-        pass  # SQLite reports what is wrong
+    with suppress(OSError):  # SQLite reports what is wrong
+        if is_new and create:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        tighten_file(path)
     try:
         if checksums_of(path).exists():
             return PageChecksums(path)
@@ -264,12 +267,3 @@ def file_reason(error: OSError) -> str:
     """Returns why a file cannot be used."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return "the disk is full" if full else f"cannot be used to keep data in: {error.strerror}"
-
-
-def sync_folder(folder: Path) -> None:
-    """Syncs a folder. Without it a new file might be missing after a power failure, even if its content was synced."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

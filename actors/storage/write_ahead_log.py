@@ -61,6 +61,15 @@ class WriteAheadLog:
         commits = np.flatnonzero(found["size"])
         return found[: int(commits[-1]) + 1] if len(commits) else found[:0]
 
+    def contents(self, page: int) -> list[bytes]:
+        """Returns what the log has of a page, from commit to commit."""
+        header = self._header()
+        if header is None:
+            return []
+        page_size, frames = int.from_bytes(header[8:12], "big"), self.frames()
+        places = frames["frame"][frames["page"] == page].tolist()
+        return [os.pread(self._file, page_size, self.offset(place, page_size) + FRAME_HEADER) for place in places]
+
     def close(self) -> None:
         if self._file >= 0:
             os.close(self._file)

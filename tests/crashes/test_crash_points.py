@@ -16,7 +16,7 @@ STEPS = 20
 MOST_STEPS = 400
 OFTEN = 2
 """A history goes on until its place was reached more often than this."""
-STORES = [place for place in PLACES if not place.startswith("save.")]
+STORES = [place for place in PLACES if not place.startswith(("backup.", "restore.", "save."))]
 
 
 def lived_through(folder: Path, seed: object, place: str | None, steps: int = STEPS) -> Faults:

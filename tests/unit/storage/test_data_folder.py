@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -15,7 +16,9 @@ import pytest
 from actors.registry.changes import Subscribe
 from actors.registry.store.store import RegistryStore
 from actors.storage import data_folder
+from actors.storage.backup import copy_store
 from actors.storage.data_folder import STORES, DataFolder
+from actors.storage.sqlite_file import SqliteFile, connect
 from ray_pubsub.errors import StoreError
 
 HOLDER = """
@@ -198,3 +201,108 @@ def test_a_place_where_there_can_be_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot be used to keep data in"):
         DataFolder(tmp_path / "file", "server", new=True)
+
+
+# ------------------------------------------------------------------------------------------------------------- other users
+
+
+def test_a_folder_that_others_could_open_is_theirs_no_more(tmp_path: Path) -> None:
+    opened(tmp_path)
+    log = tmp_path / (STORES["registry"] + "-wal")
+    log.touch()
+    for path, found in ((tmp_path, 0o2775), (log, 0o644), (tmp_path / "manifest.json", 0o666)):
+        path.chmod(found)
+    with DataFolder(tmp_path, "server", new=False):
+        assert (mode(tmp_path), mode(log), mode(tmp_path / "manifest.json")) == (0o2700, 0o600, 0o600)
+
+
+def test_a_folder_that_serves_other_things_too_keeps_its_rights(tmp_path: Path) -> None:
+    """A home, for example. Where others can write, a server's files could be replaced by others."""
+    (tmp_path / "letters").touch()
+    tmp_path.chmod(0o755)
+    opened(tmp_path)
+    assert mode(tmp_path) == 0o755
+    for writable in (0o777, 0o1777):
+        tmp_path.chmod(writable)
+        with pytest.raises(StoreError, match="other users can write there; name a folder in it"):
+            opened(tmp_path)
+        assert mode(tmp_path) == writable
+    opened(tmp_path / "in it")
+
+
+def test_a_shared_folder_that_is_empty_at_the_moment_is_left_alone(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    with pytest.raises(StoreError, match="name a folder in it"):
+        opened(tmp_path)
+    assert (mode(tmp_path), list(tmp_path.iterdir())) == (0o1777, [])
+
+
+def test_what_belongs_to_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tmp_path.chmod(0o755)
+
+    def denied(path: Path, mode: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "chmod", denied)
+    with pytest.raises(StoreError, match="belongs to another user"):
+        opened(tmp_path)
+
+
+# ----------------------------------------------------------------------------------------------------------- power failure
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files and folders that were synced."""
+    found: list[Path] = []
+    sync = os.fsync
+
+    def note(descriptor: int) -> None:
+        found.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    return found
+
+
+def test_a_new_folder_outlives_a_power_failure(tmp_path: Path, synced: list[Path]) -> None:
+    DataFolder(tmp_path / "a" / "b", "server", new=True).close()
+    assert synced[:2] == [tmp_path, tmp_path / "a"]
+
+
+def test_checksums_that_were_written_again_outlive_a_power_failure(tmp_path: Path, synced: list[Path]) -> None:
+    RegistryStore(tmp_path / "registry.sqlite").close()
+    del synced[:]
+    RegistryStore(tmp_path / "registry.sqlite").close()
+    draft = synced.index(tmp_path / (STORES["registry"] + ".sums.new"))
+    assert synced[draft + 1] == tmp_path
+
+
+# ---------------------------------------------------------------------------------------------------------- absent volumes
+
+
+def test_a_reader_creates_no_file_where_the_volume_is_away(tmp_path: Path) -> None:
+    for name in ("registry.sqlite", "with space?#%20.sqlite"):
+        with pytest.raises(sqlite3.OperationalError, match="unable to open"):
+            connect(tmp_path / name)
+    with pytest.raises(StoreError, match="cannot be opened"):
+        copy_store(str(tmp_path / "registry.sqlite"), tmp_path / "copy")
+    with pytest.raises(StoreError, match="cannot be opened"):
+        SqliteFile(tmp_path / "registry.sqlite", None, 0, create=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["copy"]
+
+
+def test_names_of_files_are_taken_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "a?mode=ro#%20 é.sqlite"
+    with RegistryStore(path) as store:
+        store.commit([Subscribe("s", "desk", "x = 1")])
+    with RegistryStore(path) as store:
+        assert store.counts().subscriptions == 1
+    assert path.exists()
+
+
+def test_an_empty_file_is_no_registry_beside_mailboxes(tmp_path: Path) -> None:
+    (tmp_path / STORES["mailboxes"]).write_bytes(b"something")
+    (tmp_path / STORES["registry"]).touch()
+    with pytest.raises(StoreError, match=r"is missing, although mailboxes\.sqlite is there"):
+        opened(tmp_path)

@@ -20,7 +20,7 @@ from actors.registry.changes import PutRule, Subscribe, Unsubscribe
 from actors.registry.interval_load import read_intervals
 from actors.registry.store.store import RegistryStore
 from actors.storage import sqlite_file
-from actors.storage.page_checksums import checksums_of
+from actors.storage.checksum_records import checksums_of
 from actors.storage.sqlite_file import SqliteFile
 from ray_pubsub.errors import StoreError
 from ray_pubsub.sharding.pivots import UNIVERSAL, PivotColumn

@@ -8,7 +8,7 @@ from pathlib import Path
 from actors.mailboxes.host import MailboxHost
 from actors.registry.registry import Registry
 from actors.server_settings import ServerSettings
-from actors.storage.page_checksums import checksums_of
+from actors.storage.checksum_records import checksums_of
 from tests.unit.mailboxes.delivery_samples import batch_of
 from tests.unit.registry.test_opening import GIVEN, Alone
 

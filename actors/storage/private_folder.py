@@ -1,0 +1,62 @@
+"""Folders and files that only this user may read, and whose existence survives a power failure."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from ray_pubsub.errors import StoreError
+
+__all__ = ["make_private_folder", "sync_folder", "tighten_file"]
+
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+REMEDY = "name a folder in it, which will be created for this user only"
+
+
+def make_private_folder(folder: Path, own: Iterable[str]) -> None:
+    """Makes a folder, with its parents, or takes the rights of other users away from one that exists. A folder that has more in it than
+    what begins with one of the names `own` (a home, a project) keeps its rights if others cannot write there: the files themselves are
+    private. Raises StoreError if others can write and that is not ours to change; OSError."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for each in reversed(missing):
+        sync_folder(each.parent)
+    found = folder.stat()
+    if not found.st_mode & OTHERS or missing:
+        return
+    names = (*own, "lost+found")
+    shared = any(not each.name.startswith(names) for each in folder.iterdir())
+    if shared and not found.st_mode & OTHERS_WRITE:
+        return
+    if shared or found.st_mode & stat.S_ISVTX:
+        raise StoreError(str(folder), f"is used for other things too, and other users can write there; {REMEDY}")
+    _without_others(folder, found)
+
+
+def tighten_file(path: Path) -> None:
+    """Takes the rights of other users away from a file, if it exists. Raises StoreError if it is another user's."""
+    with suppress(FileNotFoundError):
+        found = path.stat()
+        if found.st_mode & OTHERS:
+            _without_others(path, found)
+
+
+def sync_folder(folder: Path) -> None:
+    """Syncs a folder. Without it a new file might be missing after a power failure, even if its content was synced."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _without_others(path: Path, found: os.stat_result) -> None:
+    try:
+        path.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS)
+    except PermissionError:
+        reason = f"belongs to another user (uid {found.st_uid}), and not only that user can open it; {REMEDY}"
+        raise StoreError(str(path), reason) from None
