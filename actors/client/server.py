@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, overload
@@ -21,14 +21,13 @@ from actors.client.server_explanation import ServerPlan, explanation_of, plan_of
 from actors.client.server_stats import ServerStats, collect_stats
 from actors.client.subscriber_check import SubscriberCheck
 from actors.cluster.server_notes import remove_note
-from actors.mailboxes.delivery import AckReport, DeadLetter, Delivery
 from actors.registry.columns import RebalanceReport
 from actors.server_settings import ServerSettings
 from actors.transport.calls import Deadline, answer, retried
 from ray_pubsub.columns.json.documents import documents_of
 from ray_pubsub.errors import ServerClosedError, SettingError, counted
 from ray_pubsub.index.explanation import Explanation
-from ray_pubsub.model.arguments import check_flag, check_text
+from ray_pubsub.model.arguments import check_text
 
 __all__ = ["Server"]
 
@@ -36,7 +35,7 @@ _open_servers: WeakSet[Server] = WeakSet()
 """The open servers of this process, which share one connection to Ray."""
 
 
-class Server(RegistryClient):
+class Server(RegistryClient, Consumer):
     """A running server: subscribe, publish, poll. Safe to use from several threads, and from asyncio where a method says so.
 
     Every method waits at most `timeout` seconds (a setting of the server) for a process that restarts, and then raises UnavailableError.
@@ -60,7 +59,7 @@ class Server(RegistryClient):
         self._own = own
         self._stop = actors.stop
         self._publisher = Publisher(self.coordinators, settings.timeout, self._lookup)
-        self._consumer = Consumer(self.mailboxes, settings.timeout, SubscriberCheck(self._ask), self._lookup)
+        self._subscribers = SubscriberCheck(self._ask)
         self._ended: str | None = None
         _open_servers.add(self)
 
@@ -128,7 +127,6 @@ class Server(RegistryClient):
         self.shards = [handle] * len(self.shards)
         self.coordinators = [handle] * len(self.coordinators)
         self._publisher.close(handle)
-        self._consumer.close(handle)
         _open_servers.discard(self)
 
     def _check_open(self) -> None:
@@ -142,7 +140,7 @@ class Server(RegistryClient):
         subscriptions."""
         ids = [each.id for each in self.subscriptions(subscriber)]
         removed = self.unsubscribe_many(ids) if ids else 0
-        self._consumer.remove(subscriber)
+        self._call_mailboxes("remove_mailbox", subscriber)
         return removed
 
     # ------------------------------------------------------------------------------------------------------------ publishing
@@ -241,90 +239,6 @@ class Server(RegistryClient):
         return self._publisher.publish_stream(batches, options, idempotency_keys, max_in_flight, patience)
 
     # ------------------------------------------------------------------------------------------------------------ consuming
-
-    def poll(
-        self,
-        subscriber: str,
-        *,
-        limit: int = 100,
-        wait: float = 0.0,
-        visibility_timeout: float | None = None,
-        with_data: bool = False,
-    ) -> list[Delivery]:
-        """Returns up to `limit` deliveries, the most urgent first, as soon as there are any, and an empty list after `wait` seconds without
-        any.
-
-        A delivery that is not acknowledged comes again after its visibility timeout. That counts as an attempt, also for deliveries that a
-        consumer had not looked at when it crashed, so poll few at a time if consumers may crash. Warns with UnknownSubscriberWarning if
-        nobody has subscribed under this name. `with_data` adds the `data` and `tags` that the subscriptions have now, by one more call to
-        the registry.
-        """
-        self._check_open()
-        return self._consumer.poll(subscriber, limit, wait, visibility_timeout, check_flag("with_data", with_data))
-
-    async def poll_async(
-        self,
-        subscriber: str,
-        *,
-        limit: int = 100,
-        wait: float = 0.0,
-        visibility_timeout: float | None = None,
-        with_data: bool = False,
-    ) -> list[Delivery]:
-        """Does the same as `poll`, for asyncio."""
-        self._check_open()
-        check_flag("with_data", with_data)
-        return await self._consumer.poll_async(subscriber, limit, wait, visibility_timeout, with_data)
-
-    def listen(
-        self, subscriber: str, *, limit: int = 100, visibility_timeout: float | None = None, with_data: bool = False
-    ) -> AsyncIterator[Delivery]:
-        """Yields deliveries for ever: `async for delivery in server.listen("desk-7"): …; await server.ack_async(delivery)`. When the
-        loop is left, deliveries that were fetched but not yet reached are released."""
-        self._check_open()
-        return self._consumer.listen(subscriber, limit, visibility_timeout, check_flag("with_data", with_data))
-
-    def ack(self, deliveries: Delivery | Iterable[Delivery]) -> AckReport:
-        """Acknowledges deliveries: they are done and never come again."""
-        self._check_open()
-        return self._consumer.ack(deliveries)
-
-    async def ack_async(self, deliveries: Delivery | Iterable[Delivery]) -> AckReport:
-        """Does the same as `ack`, for asyncio."""
-        self._check_open()
-        return await self._consumer.ack_async(deliveries)
-
-    def nack(
-        self, deliveries: Delivery | Iterable[Delivery], *, delay: float = 0.0, reason: str = "refused"
-    ) -> AckReport:
-        """Reports that deliveries failed. They come again after `delay` seconds, or become dead letters if that was their last attempt."""
-        self._check_open()
-        return self._consumer.nack(deliveries, delay, reason)
-
-    def release(self, deliveries: Delivery | Iterable[Delivery]) -> AckReport:
-        """Returns deliveries that were not looked at. They wait again, and this does not count as an attempt."""
-        self._check_open()
-        return self._consumer.release(deliveries)
-
-    def extend(self, deliveries: Delivery | Iterable[Delivery], seconds: float) -> AckReport:
-        """Extends the visibility timeout of deliveries: they come again only after this number of seconds from now."""
-        self._check_open()
-        return self._consumer.extend(deliveries, seconds)
-
-    def dead_letters(self, subscriber: str, *, limit: int | None = None) -> list[DeadLetter]:
-        """Returns the deliveries that failed for good, oldest first."""
-        self._check_open()
-        return self._consumer.dead_letters(subscriber, limit)
-
-    def redrive(self, subscriber: str, sequences: Iterable[int] | None = None) -> int:
-        """Delivers these dead letters again, or all of them if `sequences` is None. Returns their number."""
-        self._check_open()
-        return self._consumer.redrive(subscriber, sequences)
-
-    def purge_dead(self, subscriber: str, sequences: Iterable[int] | None = None) -> int:
-        """Deletes these dead letters, or all of them if `sequences` is None. Returns their number."""
-        self._check_open()
-        return self._consumer.purge_dead(subscriber, sequences)
 
     def end_stream(self, subscriber: str) -> int:
         """Switches a subscriber that a Spark stream has read back to polling. Returns the number of deliveries that wait. The query must

@@ -40,5 +40,4 @@ class SubscriberCheck:
             return
         self._checked.add(subscriber)
         if not known:
-            # The stack level is that of Server.poll's caller: Server.poll calls Consumer.poll, which calls this method.
-            warnings.warn(UnknownSubscriberWarning(subscriber, similar), stacklevel=4)
+            warnings.warn(UnknownSubscriberWarning(subscriber, similar), stacklevel=3)  # the level of poll's caller

@@ -156,7 +156,7 @@ def test_a_stream_is_a_subscriber(spark: SparkSession, server: Server, tmp_path:
     assert [json.loads(row.event)["streamed_x"] for row in found] == list(range(80))
     assert {(row.subscription_id, row.priority) for row in found} == {("streamed-1", "low")}
     assert len({row.sequence for row in found}) == 80
-    (left,) = server._consumer.stats("streamed")
+    (left,) = server._call_mailboxes("mailbox_stats", "streamed")
     assert (
         left.acked >= 70 and left.waiting == 80 - left.acked
     )  # the last batch is acknowledged when the next one begins

@@ -9,7 +9,6 @@ import pytest
 
 from actors.client.consuming import Consumer
 from actors.client.publishing import PublishOptions
-from actors.client.subscriber_check import SubscriberCheck
 from actors.transport.protocol import PROTOCOL, check_protocol, own_protocol
 from ray_pubsub.errors import ServerReleaseError, SettingError
 from ray_pubsub.model.arguments import check_name
@@ -42,18 +41,31 @@ class Nobody:
         raise AssertionError(f"asked to {method}")
 
 
+class OpenConsumer(Consumer):
+    """A consumer of an open server whose mailboxes must not be asked."""
+
+    def __init__(self) -> None:
+        self.mailboxes = Nobody()
+
+    def _check_open(self) -> None:
+        pass
+
+    def _lookup(self, ids: Any) -> list[Any]:
+        raise AssertionError("asked for metadata")
+
+
 @pytest.mark.parametrize("delay", [-1, "1", None, math.nan])
 def test_settling_nothing_in_a_wrong_way(delay: Any) -> None:
-    consumer = Consumer(Nobody(), 1.0, SubscriberCheck(lambda: None))
+    consumer = OpenConsumer()
     with pytest.raises(SettingError, match="delay"):
-        consumer.nack([], delay, "refused")
+        consumer.nack([], delay=delay)
     with pytest.raises(SettingError, match="seconds"):
         consumer.extend([], delay)
 
 
 @pytest.mark.parametrize("sequences", [5, "5", [5, "6"], [True], object()])
 def test_dead_letters_are_named_by_a_list(sequences: Any) -> None:
-    consumer = Consumer(Nobody(), 1.0, SubscriberCheck(lambda: None))
+    consumer = OpenConsumer()
     for call in (consumer.redrive, consumer.purge_dead):
         with pytest.raises(SettingError, match="sequences"):
             call("desk-1", sequences)
