@@ -185,6 +185,10 @@ def serve(
         list[str] | None,
         typer.Option(help="A private network that webhooks may go to, 10.1.0.0/16; may be given several times."),
     ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="With --open, a host name under which it may be reached; may be given several times."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Open the HTTP interface of a server, with the web console: publish, subscribe and consume from any language."""
@@ -201,6 +205,7 @@ def serve(
         "certificate": None if certificate is None else str(certificate),
         "key": None if key is None else str(key),
         "allow_networks": tuple(allow_network or ()),
+        "allow_hosts": tuple(allow_host or ()),
     }
     HttpSettings(host=host, port=port, **settings)  # checked before a server is looked for
     with connected(name, address, data_dir) as server:  # the door is another process, and gets what was found

@@ -32,12 +32,16 @@ def main() -> None:
     parser.add_argument(
         "--allow-network", action="append", default=[], help="a private network that webhooks may go to, 10.1.0.0/16"
     )
+    parser.add_argument(
+        "--allow-host", action="append", default=[], help="with --open, a host name under which it may be reached"
+    )
     given = parser.parse_args()
     try:
         tokens = {} if given.tokens is None else read_tokens(given.tokens)
         serve(
             given.server, given.host, given.port, address=given.address, state_dir=given.state_dir, tokens=tokens, open=given.open,
             certificate=given.certificate, key=given.key, allow_networks=tuple(given.allow_network),
+        allow_hosts=tuple(given.allow_host),
         )  # fmt: skip
     except SettingError as error:
         parser.error(str(error))

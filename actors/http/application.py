@@ -14,6 +14,7 @@ from actors.http.recent_events import RecentEvents
 from actors.http.requests import Receive, Request, Response, Send
 from actors.http.route import Route, RouteTable
 from actors.http.routes.table import ROUTES
+from actors.http.same_origin import check_same_origin
 from actors.http.settings import HttpSettings
 from actors.http.state_file import StateFile
 from actors.http.stats_cache import StatsCache
@@ -78,6 +79,16 @@ class Application:
         await self.streams.stop()
         await self.wakeups.stop()
         await asyncio.get_running_loop().run_in_executor(None, self.backend.close)
+        self.file.close()
+
+    def check_valid(self, client: Client) -> None:
+        """Raises HttpError if the client's token was revoked while its request waited."""
+        if not self.settings.open:
+            self.tokens.check_valid(client)
+
+    def end_client(self, name: str) -> None:
+        """Closes the streams of a client whose token was revoked or replaced. Polls that wait notice it when they wake."""
+        self.streams.end_client(name)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -113,6 +124,7 @@ class Application:
 
     def _client(self, route: Route, request: Request) -> Client:
         if self.settings.open:
+            check_same_origin(request.header("host"), request.header("origin"), self.settings.allow_hosts)
             return ANYBODY
         if route.scope is None:
             return request.client

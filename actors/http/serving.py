@@ -17,6 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from actors.http.settings import HttpSettings
+from actors.http.state_file import StateFile
 from ray_pubsub.errors import SettingError
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def serve(server: str | Server = "default", host: str = "127.0.0.1", port: int =
         server = server.name
     settings = HttpSettings(server=server, host=host, port=port, **more)
     _check_certificate(settings)
+    StateFile(settings.folder).close()  # raises what would end the child process again and again
     listening = listening_socket(settings)
     _announce(settings, listening)
     stopped: list[int] = []
@@ -108,7 +110,8 @@ def run_worker(descriptor: int, state: bytes) -> None:
     from actors.http.application import Application  # imported only here: the supervising process needs no Ray
 
     given = json.loads(state)
-    given["allow_networks"] = tuple(given["allow_networks"])
+    for name in ("allow_networks", "allow_hosts"):
+        given[name] = tuple(given[name])
     settings = HttpSettings(**given)
     raise_file_limit()
     listening = socket.socket(fileno=descriptor)

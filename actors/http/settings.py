@@ -35,6 +35,9 @@ class HttpSettings:
     """The tokens by the client's name: {"token": …, "scopes": ["publish", "subscribe:NAME", "read", "admin"]}."""
     open: bool = False
     """If true, no token is needed: everybody who can connect is an admin."""
+    allow_hosts: tuple[str, ...] = ()
+    """With `open`, the host names under which the interface may be reached, beside IP addresses and localhost. Other names are refused,
+    because a web page could point one of its own at this machine."""
     certificate: str | None = None
     key: str | None = None
     """The files for TLS."""

@@ -88,10 +88,16 @@ class Tokens:
         if authorization is None:
             raise HttpError(401, "send the header Authorization: Bearer TOKEN")
         kind, _, token = authorization.partition(" ")
-        found = self._clients.get(token_hash(token.strip())) if kind.lower() == "bearer" else None
+        token = token.strip()
+        found = self._clients.get(token_hash(token)) if kind.lower() == "bearer" and token else None
         if found is None:
             raise HttpError(401, "the token is unknown")
         return found
+
+    def check_valid(self, client: Client) -> None:
+        """Raises HttpError if a client's token was revoked or replaced since its request began."""
+        if not any(each is client for each in self._clients.values()):
+            raise HttpError(401, "the token was revoked")
 
     def listed(self) -> list[dict[str, Any]]:
         """Lists the clients without their tokens."""

@@ -37,6 +37,7 @@ from actors.registry.columns import (
 )
 from actors.registry.interval_load import read_intervals
 from actors.registry.opening import BULK_TIMEOUT, OpenRegistry, open_registry
+from actors.registry.owned_change import change_if_owned
 from actors.storage.backup import copy_store, finish_copy
 from actors.storage.data_folder import STORES
 from actors.storage.opening import Opening
@@ -144,12 +145,33 @@ class Registry:
         tags: Sequence[str] = (),
     ) -> int:
         """Adds or replaces a subscription. Returns the version that contains it."""
+        return self._submit(self._subscription(subscriber, expression, id, key, data, tags)).version
+
+    def subscribe_as(
+        self,
+        owner: str | None,
+        subscriber: str,
+        expression: str,
+        id: str | int,
+        data: Any = None,
+        tags: Sequence[str] = (),
+    ) -> bool:
+        """Does the same if `owner` is the id's subscriber at that moment (None: if there is none), and returns whether it was."""
+        return change_if_owned(self._open, owner, self._subscription(subscriber, expression, id, None, data, tags))
+
+    def unsubscribe_as(self, owner: str, id: str | int) -> bool:
+        """Removes a subscription if `owner` is its subscriber at that moment; returns whether it was."""
+        check_id(id)
+        return change_if_owned(self._open, owner, Unsubscribe(id))
+
+    def _subscription(
+        self, subscriber: str, expression: str, id: str | int, key: str | None, data: Any, tags: Sequence[str]
+    ) -> Subscribe:
         check_id(id)
         metadata = metadata_of(data, tags)
         check_name("subscriber", subscriber)
         _check_key(key)
-        route = self._open.routes.route(expression)
-        return self._submit(Subscribe(id, subscriber, expression, 0, route, key, metadata)).version
+        return Subscribe(id, subscriber, expression, 0, self._open.routes.route(expression), key, metadata)
 
     def unsubscribe(self, id: str | int, key: str | None = None) -> bool:
         """Removes a subscription. Returns whether it existed."""

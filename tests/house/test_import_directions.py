@@ -67,7 +67,7 @@ ACTORS: dict[str, set[str]] = {
     # The HTTP interface is a client that also asks the registry and the mailboxes directly, because many of its requests wait at once.
     "http": {
         *{"client", "transport.calls", "cluster.probe", "telemetry", "registry.columns"},
-        *{"mailboxes.delivery", "mailboxes.event_content"},
+        *{"mailboxes.delivery", "mailboxes.event_content", "storage.private_folder"},
     },
 }
 # The one place where the classes of all roles become Ray actors.

@@ -57,6 +57,10 @@ class Stream:
                 break
         return found
 
+    def rest(self) -> str:
+        """What comes until the server ends the stream."""
+        return self._answer.read().decode()
+
     def close(self) -> None:
         self._answer.close()
         self._connection.close()

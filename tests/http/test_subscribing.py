@@ -161,7 +161,11 @@ def test_tokens_are_made_and_withdrawn(door: Door) -> None:
     assert {"name": "carl", "scopes": ["subscribe:carl"]} in listed.data["items"]
     assert token not in listed.body.decode()
     assert token not in (door.app.file.folder / "http.json").read_text()
+    stream = door.stream("/v1/subscribers/carl/stream", token=token)
+    assert stream.status == 200
     assert door.ask("DELETE", "/v1/tokens/carl").data == {"removed": True}
+    assert stream.rest().startswith("retry:"), "it ends with its token"
+    stream.close()
     assert door.ask("POST", "/v1/subscribers/carl/poll", token=token).status == 401
     assert door.ask("PUT", "/v1/tokens/boss", {"scopes": ["read"]}).status == 422
     assert door.ask("PUT", "/v1/tokens/eve", {"scopes": ["everything"]}).status == 422

@@ -12,7 +12,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from actors.http.state_file import StateFile
 from actors.http.webhooks.webhook import webhook_of
 from tests.http.requesting import Door
 
@@ -144,12 +143,12 @@ def test_private_addresses_are_refused(door: Door, hook: str) -> None:
 
 def test_the_configuration_is_on_disk(door: Door, hook: str, endpoint: Endpoint) -> None:
     made = put(door, hook, endpoint.url, concurrency=3)
-    file = StateFile(door.app.file.folder)  # as another process reads it
-    found = webhook_of(hook, file.part("webhooks")[hook])
+    path = door.app.file.folder / "http.json"
+    found = webhook_of(hook, json.loads(path.read_text())["webhooks"][hook])
     assert (found.url, found.concurrency, found.secret) == (endpoint.url, 3, made["secret"])
-    assert (file.folder / "http.json").stat().st_mode & 0o777 == 0o600
+    assert path.stat().st_mode & 0o777 == 0o600
     assert door.ask("DELETE", f"/v1/webhooks/{hook}").data == {"removed": True}
-    assert hook not in StateFile(door.app.file.folder).part("webhooks")
+    assert hook not in json.loads(path.read_text())["webhooks"]
 
 
 def test_only_for_subscribers_that_the_client_may_act_for(door: Door, hook: str, endpoint: Endpoint) -> None:

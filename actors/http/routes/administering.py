@@ -68,6 +68,7 @@ async def put_token(app: Application, request: Request) -> Response:
     hashed = token_hash(token)
     app.tokens.add(name, hashed, scopes)
     app.file.put("tokens", name, {"hash": hashed, "scopes": scopes})
+    app.end_client(name)
     return Response({"name": name, "scopes": scopes, "token": token}, 201)
 
 
@@ -76,4 +77,6 @@ async def remove_token(app: Application, request: Request) -> Response:
     if name in app.settings.tokens or name in ("admin", "open"):
         raise SettingError("name", f"{name!r} is given in the settings, and is removed there")
     app.file.put("tokens", name, None)
-    return Response({"removed": app.tokens.remove(name)})
+    removed = app.tokens.remove(name)
+    app.end_client(name)
+    return Response({"removed": removed})

@@ -45,6 +45,7 @@ async def poll(app: Application, request: Request) -> Response:
         if found or left <= 0:
             break
         await app.wakeups.wait(subscriber, left)
+        app.check_valid(request.client)
     if found:
         app.wakeups.wake_in(subscriber, found[0].visible_until - time.time())
     carried: list[dict[str, Any] | None] = [None] * len(found)

@@ -67,20 +67,32 @@ async def put_subscription(app: Application, request: Request) -> Response:
 
 async def _put(app: Application, request: Request, id: Any, given: dict[str, Any]) -> Response:
     request.client.check_subscriber(given["subscriber"])
-    if not request.client.may("subscribe:*"):
-        # Ids are shared by all clients: a client must not replace a subscription of a subscriber that it may not act for.
-        try:
-            owner = (await app.backend.ask("registry", "get", id)).subscriber
-        except UnknownSubscriptionError:
-            owner = given["subscriber"]
-        request.client.check_subscriber(owner)
     tags = given.get("tags")
     if tags is not None and not isinstance(tags, list):
         raise HttpError(422, "tags must be a list of texts", setting="tags")
     carried = {"data": given.get("data"), "tags": tags or ()}
-    await app.backend.run(app.backend.server.subscribe, given["subscriber"], given["expression"], id=id, **carried)
+    if request.client.may("subscribe:*"):
+        await app.backend.run(app.backend.server.subscribe, given["subscriber"], given["expression"], id=id, **carried)
+    else:
+        await _replace_own(
+            app, request, id, (given["subscriber"], given["expression"], id, carried["data"], tags or ())
+        )
     facts = {"id": id, "subscriber": given["subscriber"], "expression": given["expression"]}
     return Response({**facts, **{name: value for name, value in carried.items() if value}}, 201)
+
+
+async def _replace_own(app: Application, request: Request, id: Any, subscription: tuple[Any, ...]) -> None:
+    """Ids are shared by all clients: a client must not replace a subscription of a subscriber that it may not act for. The registry
+    compares the owner that was checked here with that of the moment, and if somebody was faster, the new one is checked."""
+    while True:
+        try:
+            owner: str | None = (await app.backend.ask("registry", "get", id)).subscriber
+        except UnknownSubscriptionError:
+            owner = None
+        if owner is not None:
+            request.client.check_subscriber(owner)
+        if await app.backend.ask("registry", "subscribe_as", owner, *subscription):
+            return
 
 
 async def get_subscription(app: Application, request: Request) -> Response:
@@ -88,11 +100,13 @@ async def get_subscription(app: Application, request: Request) -> Response:
 
 
 async def unsubscribe(app: Application, request: Request) -> Response:
-    try:
-        found = await _own(app, request)
-    except UnknownSubscriptionError:
-        return Response({"removed": False})
-    return Response({"removed": await app.backend.run(app.backend.server.unsubscribe, found.id)})
+    while True:
+        try:
+            found = await _own(app, request)
+        except UnknownSubscriptionError:
+            return Response({"removed": False})
+        if await app.backend.ask("registry", "unsubscribe_as", found.subscriber, found.id):
+            return Response({"removed": True})
 
 
 async def _own(app: Application, request: Request) -> StoredSubscription:

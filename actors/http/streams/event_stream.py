@@ -17,7 +17,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -72,7 +72,9 @@ class EventStream:
         "_request",
         "_streams",
         "_woken",
+        "client",
         "closed",
+        "ended",
         "in_doubt",
         "last_settled",
         "manual",
@@ -84,6 +86,9 @@ class EventStream:
         self._streams = streams
         self._request = request
         self.subscriber = subscriber
+        self.client = request.client.name
+        self.ended = asyncio.Event()
+        """Set when the client may read no more."""
         self.manual, self.window, self._data = options
         self.in_doubt: deque[InDoubt] = deque()
         self.last_settled = 0
@@ -196,7 +201,10 @@ class EventStreams:
         self.wakeups.add(subscriber, stream.wake)
         try:
             stream.wake()
-            await request.disconnected()
+            await _first(request.disconnected(), stream.ended.wait())
+            if stream.ended.is_set():
+                stream.close()
+                await request.send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             stream.close()
             self.wakeups.remove(subscriber, stream.wake)
@@ -206,6 +214,12 @@ class EventStreams:
                 self._ended.setdefault(subscriber, []).append(stream)
             if stream.in_doubt:
                 self.wakeups.wake_in(subscriber, self.settle + VISIBLE_AFTER)
+
+    def end_client(self, name: str) -> None:
+        """Ends the streams of a client. What is in doubt comes again after its visibility timeout."""
+        for stream in self._all():
+            if stream.client == name:
+                stream.ended.set()
 
     def _remove(self, stream: EventStream) -> None:
         own = self._open[stream.subscriber]
@@ -280,6 +294,17 @@ class EventStreams:
                         await asyncio.wait_for(stream.write(b":\n\n"), 0.05)
                 if not count % 100:
                     await asyncio.sleep(0.01)
+
+
+async def _first(*waits: Coroutine[Any, Any, Any]) -> None:
+    """Returns when one of them has ended; the others are cancelled."""
+    tasks = [asyncio.create_task(each) for each in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _message(delivery: Delivery, carried: dict[str, Any] | None) -> bytes:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from actors.http import state_file
+from actors.http.application import Application
 from actors.http.encoding import MSGPACK, decoded, encoded
 from actors.http.problems import HttpError, problem_of
 from actors.http.recent_events import RecentEvents, backtest
 from actors.http.requests import Request
 from actors.http.routes.publishing import portions_of
+from actors.http.same_origin import check_same_origin
 from actors.http.settings import HttpSettings
 from actors.http.state_file import StateFile
+from actors.http.streams.event_stream import EventStreams, StreamOptions
+from actors.http.streams.wakeups import Wakeups
 from actors.http.tokens import Client, Tokens, token_hash
 from ray_pubsub.errors import OverloadedError, SettingError, StoreError
 from tests.house.test_public_names import EXAMPLES
@@ -101,17 +107,155 @@ def test_when_to_try_again() -> None:
 
 
 def test_the_state_is_on_disk_and_private(tmp_path: Path) -> None:
-    file = StateFile(tmp_path / "new")
-    assert file.put("webhooks", "a", {"x": 1}) is False
-    assert file.put("webhooks", "a", {"x": 2}) is True
-    assert StateFile(tmp_path / "new").part("webhooks") == {"a": {"x": 2}}
-    assert file.put("webhooks", "a", None) is True
-    assert StateFile(tmp_path / "new").part("webhooks") == {}
-    token, path = file.admin_token(lambda: "t")
-    assert (token, file.admin_token(lambda: "u")[0], path.stat().st_mode & 0o777) == ("t", "t", 0o600)
+    with closing(StateFile(tmp_path / "new")) as file:
+        assert file.put("webhooks", "a", {"x": 1}) is False
+        assert file.put("webhooks", "a", {"x": 2}) is True
+    with closing(StateFile(tmp_path / "new")) as file:
+        assert file.part("webhooks") == {"a": {"x": 2}}
+        assert file.put("webhooks", "a", None) is True
+    with closing(StateFile(tmp_path / "new")) as file:
+        assert file.part("webhooks") == {}
+        token, path = file.admin_token(lambda: "t" * 16)
+        assert (token, file.admin_token(lambda: "u")[0], path.stat().st_mode & 0o777) == ("t" * 16, "t" * 16, 0o600)
     (tmp_path / "new" / "http.json").write_text("[")
     with pytest.raises(StoreError, match="damaged"):
         StateFile(tmp_path / "new")
+
+
+def test_the_state_has_one_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two would overwrite each other's file, and a token that one has revoked would come back."""
+    monkeypatch.setattr(state_file, "LOCK_PATIENCE", 0.05)
+    first = StateFile(tmp_path)
+    with pytest.raises(StoreError, match="in use by another HTTP interface"):
+        StateFile(tmp_path)
+    first.close()
+    StateFile(tmp_path).close()
+
+
+def test_state_that_has_changed_on_the_disk_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "http.json"
+    with closing(StateFile(tmp_path)) as file:
+        file.put("tokens", "ann", {"hash": token_hash("x"), "scopes": ["subscribe:ann"]})
+    good = path.read_text()
+    path.write_text(good.replace("subscribe:ann", "subscribe:bnn"))
+    with pytest.raises(StoreError, match="is damaged: it is not what was written"):
+        StateFile(tmp_path)
+    content = json.loads(good)
+    del content["checksum"]  # as an earlier release wrote it, or a person who has changed it
+    path.write_text(json.dumps(content))
+    with closing(StateFile(tmp_path)) as file:
+        assert list(file.part("tokens")) == ["ann"]
+
+
+def test_an_empty_token_is_nobodys(tmp_path: Path) -> None:
+    (tmp_path / "admin-token").write_text("\n")  # a full disk has left it so
+    with closing(StateFile(tmp_path)) as file:
+        assert file.admin_token(lambda: "t" * 16)[0] == "t" * 16
+        (tmp_path / "admin-token").write_text("short")
+        with pytest.raises(StoreError, match="fewer than 16 characters"):
+            file.admin_token(lambda: "t" * 16)
+    tokens = Tokens({}, {})
+    tokens.add("admin", token_hash(""), ["admin"])
+    for empty in ("Bearer", "Bearer ", "bearer   "):
+        with pytest.raises(HttpError, match="unknown"):
+            tokens.client(empty)
+
+
+def test_a_revoked_token_is_noticed_by_requests_that_wait() -> None:
+    tokens = Tokens({"a": {"token": "x" * 16, "scopes": ["read"]}}, {})
+    client = tokens.client("Bearer " + "x" * 16)
+    tokens.check_valid(client)
+    tokens.add("a", token_hash("y" * 16), ["read"])
+    with pytest.raises(HttpError, match="revoked"):
+        tokens.check_valid(client)
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "allowed", "good"),
+    [
+        ("127.0.0.1:8480", None, (), True),
+        ("[::1]:8480", "http://[::1]:8480", (), True),
+        ("localhost:8480", "http://localhost:8480", (), True),
+        ("10.0.0.7", None, (), True),
+        (None, None, (), True),  # HTTP/1.0, which no browser speaks
+        ("evil.example:8480", None, (), False),  # DNS rebinding
+        ("evil.example:8480", "http://evil.example:8480", (), False),
+        ("127.0.0.1:8480", "http://evil.example", (), False),
+        ("127.0.0.1:8480", "http://127.0.0.1:3000", (), False),
+        ("127.0.0.1:8480", "null", (), False),
+        ("127.0.0.1:8480", "http://[", (), False),
+        ("desk.example", "https://desk.example", ("desk.example",), True),
+        ("127.0.0.1:8480", "https://desk.example", ("desk.example",), True),
+        ("other.example", None, ("desk.example",), False),
+    ],
+)
+def test_pages_of_others_do_not_use_an_open_interface(
+    host: str | None, origin: str | None, allowed: tuple[str, ...], good: bool
+) -> None:
+    if good:
+        check_same_origin(host, origin, allowed)
+        return
+    with pytest.raises(HttpError) as raised:
+        check_same_origin(host, origin, allowed)
+    assert raised.value.status == 403
+
+
+async def test_an_open_interface_refuses_pages_of_others(tmp_path: Path) -> None:
+    app = Application(HttpSettings(state_dir=str(tmp_path), open=True))
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b""}
+
+    scope = {
+        "type": "http", "method": "POST", "path": "/v1/events", "query_string": b"",
+        "headers": [(b"host", b"127.0.0.1:8480"), (b"origin", b"http://evil.example")],
+    }  # fmt: skip
+    await app(scope, receive, send)
+    assert sent[0]["status"] == 403
+    await app({**scope, "headers": [(b"host", b"evil.example")]}, receive, send)
+    assert sent[2]["status"] == 403
+    await app({**scope, "headers": [(b"host", b"127.0.0.1:8480")]}, receive, send)
+    assert sent[4]["status"] not in (401, 403)
+    app.file.close()
+
+
+class Quiet:
+    """A backend without deliveries."""
+
+    async def poll(self, *_: object) -> list[Any]:
+        return []
+
+
+async def test_the_streams_of_a_revoked_token_end() -> None:
+    backend: Any = Quiet()
+    streams = EventStreams(backend, Wakeups(backend), 1.0, 10.0)
+    sent: dict[str, list[Any]] = {"ann": [], "bob": []}
+    tasks = {}
+    for name, messages in sent.items():
+        request = request_of(b"")
+        request.client = Client(name, frozenset({f"subscribe:{name}"}))
+
+        async def send(message: Any, messages: list[Any] = messages) -> None:
+            messages.append(message)
+
+        async def receive() -> Any:
+            await asyncio.Event().wait()
+
+        request.send, request._receive = send, receive
+        tasks[name] = asyncio.create_task(streams.serve(request, name, StreamOptions(False, 10), None))
+    while len(streams) < 2:
+        await asyncio.sleep(0)
+    streams.end_client("ann")
+    await asyncio.wait_for(tasks["ann"], 30)
+    assert sent["ann"][-1] == {"type": "http.response.body", "body": b"", "more_body": False}
+    assert (len(streams), tasks["bob"].done()) == (1, False)
+    tasks["bob"].cancel()
+    await asyncio.gather(*tasks.values(), return_exceptions=True)
+    assert len(streams) == 0
 
 
 def test_recent_events_are_bounded() -> None:
