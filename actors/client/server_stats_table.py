@@ -166,9 +166,20 @@ def _troubles(stats: ServerStats) -> Table:
     table = _table("coordinator", "bad events", "retries", "refused", "failed")
     for told in stats.coordinators:
         if "pid" in told:
-            counts = [_count(told[name]) for name in ("bad_events", "retries", "refused", "failed")]
-            table.add_row(str(told["number"]), *counts)
+            table.add_row(
+                str(told["number"]),
+                _count(told["bad_events"]),
+                _count(told["retries"]),
+                _refused(told),
+                _count(told["failed"]),
+            )
     return table
+
+
+def _refused(told: dict[str, Any]) -> str:
+    """Returns the number of refused batches, and of which levels they were, the highest first."""
+    levels = [f"{level} {_count(count)}" for level, count in reversed(told.get("refused_by_level", {}).items()) if count]
+    return _count(told["refused"]) + (f" ({', '.join(levels)})" if levels else "")
 
 
 def _mailboxes(summary: MailboxSummary) -> Iterator[RenderableType]:

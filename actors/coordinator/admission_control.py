@@ -73,7 +73,7 @@ class AdmissionControl:
                 self._seconds += 0.1 * (time.monotonic() - started - self._seconds)
                 self._change.notify_all()
 
-    def counts(self) -> dict[str, int | list[int]]:
+    def counts(self) -> dict[str, int]:
         """Returns the counts for `stats`."""
         with self._change:
             return {
@@ -81,8 +81,12 @@ class AdmissionControl:
                 "in_flight_bytes": self.bytes,
                 "waiting": self.waiting,
                 "refused": self.refused,
-                "refused_by_level": list(self._refused_by_level),
             }
+
+    def refused_by_level(self) -> list[int]:
+        """Returns how many batches of each level were refused. Without rules all batches count as the highest level."""
+        with self._change:
+            return list(self._refused_by_level)
 
     def _may_enter(self, waiter: Waiter, size: int) -> bool:
         if self._waiters[0] != waiter:

@@ -223,6 +223,7 @@ class Coordinator:
             **self._counts.state(),
             **self._shards.counts(),
             **self._admission.counts(),
+            "refused_by_level": dict(zip(self.settings.levels, self._admission.refused_by_level(), strict=True)),
             "memory_bytes": process_bytes(),
             "uptime": time.time() - self._started,
             "priorities": self._table.rules.stats(),

@@ -40,6 +40,7 @@ COUNTERS = {
         "retries": "times that a shard was asked again",
         "failed": "batches that failed",
         "refused": "batches refused because too much was waiting",
+        "refused_by_level": "batches of a level refused because too much was waiting",
         "deadly": "events left out because a shard died of them",
     },
     "mailboxes": {
@@ -97,7 +98,7 @@ HISTOGRAMS = {
     "mailboxes": {},
     "registry": {},
 }
-EXTRA_TAGS = {"on_time_rate": ("level",)}
+EXTRA_TAGS = {"on_time_rate": ("level",), "refused_by_level": ("level",)}
 
 
 class ActorMetrics:
@@ -168,7 +169,14 @@ def growth(
 def numbers_of_stats(role: str, stats: Mapping[str, Any]) -> dict[Tagged, float]:
     """Returns the exported part of the `stats` of a shard, a coordinator or the registry."""
     found = {**stats, "file_bytes": stats.get("bytes"), "loading": stats.get("state") == "loading"}
-    return {(name, ()): float(found[name]) for name in (*COUNTERS[role], *GAUGES[role]) if found.get(name) is not None}
+    numbers: dict[Tagged, float] = {}
+    for name in (*COUNTERS[role], *GAUGES[role]):
+        value = found.get(name)
+        if name in EXTRA_TAGS:
+            numbers |= {(name, (("level", level),)): float(count) for level, count in (value or {}).items()}
+        elif value is not None:
+            numbers[name, ()] = float(value)
+    return numbers
 
 
 def numbers_of_mailboxes(summary: MailboxSummary) -> dict[Tagged, float]:

@@ -103,7 +103,7 @@ def test_low_levels_leave_places_to_higher_ones() -> None:
             with pytest.raises(OverloadedError):
                 stack.enter_context(control.admitted(1, level=level))
         assert control.inside == 8
-    assert control.counts()["refused_by_level"] == [1, 1, 1, 1]
+    assert control.refused_by_level() == [1, 1, 1, 1]
 
 
 def test_without_rules_all_places_are_for_all() -> None:
@@ -133,4 +133,4 @@ def test_low_levels_leave_places_to_wait_in(monkeypatch: pytest.MonkeyPatch) -> 
             raise AssertionError
     for thread in waiting:
         thread.join(60)
-    assert control.counts()["refused_by_level"] == [1, 1]
+    assert control.refused_by_level() == [1, 1]

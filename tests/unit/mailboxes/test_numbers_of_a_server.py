@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from actors.client.server_stats import ServerStats
+from actors.client.server_stats_table import _refused
 from actors.mailboxes.mailboxes import Mailboxes
 from actors.mailboxes.settings import MailboxSettings
 from actors.shard.match_ranking import Ranked, merge_rankings, rank
@@ -105,6 +106,20 @@ def test_the_sums_over_mailboxes_are_those_of_each() -> None:
     assert summary.to_dict()["on_time"] == summary.on_time
 
 
+def test_the_time_before_a_delivery_reached_the_mailboxes_counts() -> None:
+    clock = Clock()
+    mailboxes = Mailboxes(None, MailboxSettings(levels=("low", "high"), deadlines={"high": 5.0}), clock=clock)
+    mailboxes.introduce({1: "a"})
+    mailboxes.deliver(batch_of((0, "s1", 1, 1), age=5.5))  # matching and waiting took longer than the deadline
+    mailboxes.deliver(batch_of((0, "s2", 1, 1), age=4.0))
+    mailboxes.deliver(batch_of((0, "s3", 1, 1)))
+    clock.now += 2.0  # past the second one's deadline, too
+    assert len(mailboxes.poll("a").deliveries()) == 3
+    summary = mailboxes.summary(most=0)
+    (high,) = (level for level in summary.levels if level.level == "high")
+    assert (high.on_time, high.late, summary.on_time["high"]) == (1, 2, 1 / 3)
+
+
 def test_the_sums_of_many_mailboxes_name_the_fullest() -> None:
     mailboxes = Mailboxes(None, MailboxSettings())
     rows = [(0, f"s{copy}", code, 0) for code in range(1, 301) for copy in range(3 if code == 170 else 1)]
@@ -127,9 +142,18 @@ def test_metrics_are_those_of_the_stats() -> None:
     assert told == {("subscriptions", ()): 3.0, ("version", ()): 2.0}
     shard = numbers_of_stats("shard", {"state": "loading", "events": 4})
     assert shard == {("events", ()): 4.0, ("loading", ()): 1.0}
+    refused = numbers_of_stats("coordinator", {"refused": 3, "refused_by_level": {"low": 3, "high": 0}})
+    levels = {("refused_by_level", (("level", "low"),)): 3.0, ("refused_by_level", (("level", "high"),)): 0.0}
+    assert refused == {("refused", ()): 3.0, **levels}
     mailboxes = numbers_of_mailboxes(Mailboxes(None, MailboxSettings()).summary(0))
     assert {name for name, _ in mailboxes} == {*COUNTERS["mailboxes"], *GAUGES["mailboxes"]}
     assert mailboxes["on_time_rate", (("level", "normal"),)] == 1.0  # nothing was due, so nothing is late
+
+
+def test_the_table_says_which_levels_were_refused() -> None:
+    told = {"refused": 1203, "refused_by_level": {"low": 1200, "normal": 3, "critical": 0}}
+    assert _refused(told) == "1,203 (normal 3, low 1,200)"
+    assert _refused({"refused": 0, "refused_by_level": {"low": 0}}) == "0"
 
 
 def test_who_does_not_answer_is_told() -> None:
