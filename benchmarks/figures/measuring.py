@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import gc
+import math
 import time
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import ray_pubsub
-from benchmarks.figures.sweeps import CALL, SERIES, SWEEPS, Made, Point, Scale
+from benchmarks.figures.sweeps import CALL, SERIES, SWEEPS, Made, Point, Scale, Sweep
 from benchmarks.reference import APPROXIMATE, REFERENCES, TooLargeError
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.workloads import Workload
@@ -28,6 +30,8 @@ CHECKED_TEXTS = 3
 FIRST = 1500
 """Subscriptions of the index that is built before the first measurement of a series, so that no figure has the loading of kernels in it."""
 LARGE = 200_000
+BYTES_PER_TEST = 150
+"""Of generating, building and holding subscriptions, at most."""
 
 
 def measure_point(name: str, place: int, scale: Scale, wanted: list[str]) -> list[dict[str, Any]]:
@@ -35,17 +39,29 @@ def measure_point(name: str, place: int, scale: Scale, wanted: list[str]) -> lis
     sweep = SWEEPS[name]
     points = sweep.chosen(scale)
     point = points[place]
+    shared = {"sweep": name, "place": place, "x": point.x, "label": point.label}
+    if point.tests * BYTES_PER_TEST > (free := free_bytes()):
+        refused = f"needs about {point.tests * BYTES_PER_TEST / 2**30:.0f} GB, {free / 2**30:.0f} are free"
+        return [shared | {"series": series, "status": "no memory", "note": refused} for series in wanted]
     made = point.make()
     dicts = made.event_dicts() if isinstance(made, Workload) else made.events
     expected = expected_matches(made, dicts, scale)
     rows = []
     for series in wanted:
-        row = {"sweep": name, "place": place, "x": point.x, "label": point.label, "series": series}
         each_event = sweep.each_event and place == len(points) - 1
-        rows.append(row | measured(made, dicts, expected, series, point, scale, sweep.updates, each_event))
+        rows.append(
+            shared | {"series": series} | measured(made, dicts, expected, series, point, scale, sweep, each_event)
+        )
         if point_is_large(made):
             gc.collect()
     return rows
+
+
+def free_bytes() -> float:
+    """Returns the memory that this machine has left; where it does not say, as much as anybody asks for."""
+    file = Path("/proc/meminfo")
+    lines = file.read_text().splitlines() if file.exists() else []
+    return next((int(line.split()[1]) * 1024.0 for line in lines if line.startswith("MemAvailable")), math.inf)
 
 
 def point_is_large(made: Made) -> bool:
@@ -69,16 +85,20 @@ def expected_matches(made: Made, dicts: list[dict[str, Any]], scale: Scale) -> l
 
 def measured(
     made: Made, dicts: list[dict[str, Any]], expected: list[NDArray[np.int64]], series: str, point: Point, scale: Scale,
-    updates: bool, each_event: bool,
+    sweep: Sweep, each_event: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """What a figure may show of one series at one point; of one that is too large only that."""
     if series == CALL:
         return empty_call(dicts, scale)
     engine = SERIES[series].engine
     size = size_of(made)
-    warm(made, dicts, series, point, updates and engine not in REFERENCES)
+    updates = sweep.updates and engine not in REFERENCES  # a reference has none of its own, but those of our index
+    warm(made, dicts, series, point, updates)
     try:
-        index, build = built(made, dicts, series, point)
+        builds = []
+        for _ in range(scale.builds if sweep.builds and size <= LARGE else 1):
+            index, build = built(made, dicts, series, point)
+            builds.append(build)
     except TooLargeError as error:
         return {"status": "too large", "subscriptions": size, "note": str(error)}
     false_positives, found = check(index, dicts, expected, exact=engine not in APPROXIMATE)
@@ -86,7 +106,8 @@ def measured(
     row = {
         "status": "ok",
         "subscriptions": size,
-        "build_s": build,
+        "build_s": float(np.mean(builds)),
+        "build_std_s": float(np.std(builds)),
         "bytes": index.nbytes,
         "events": len(times),
         "mean_ms": float(times.mean()),
@@ -97,7 +118,7 @@ def measured(
         "checked": found,
         "false_positives": false_positives,
     }
-    if updates and engine not in REFERENCES:  # to a reference, the tail and the tombstones of our index would do it
+    if updates:
         row |= changes(index, made, size)
     if each_event:
         pairs = [f"{count}:{took:.4f}" for count, took in zip(matches.tolist(), times.tolist(), strict=True)]
@@ -215,8 +236,10 @@ def changes(index: ray_pubsub.MatchIndex, made: Made, size: int, count: int = CH
         removed.append((time.process_time() - start) * 1e6)
     return {
         "insert_us": float(np.mean(added)),
+        "insert_std_us": float(np.std(added)),
         "insert_max_us": max(added),
         "delete_us": float(np.mean(removed)),
+        "delete_std_us": float(np.std(removed)),
         "delete_max_us": max(removed),
     }
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["PICTURES", "TABLES", "Picture", "TableOf"]
+__all__ = ["FORMULA", "FORMULAS", "PICTURES", "TABLES", "Column", "Picture", "TableOf"]
 
 
 class Picture(NamedTuple):
@@ -23,13 +24,26 @@ class Picture(NamedTuple):
     """Averages that the paper prints in the same unit, as lines: another machine and another language."""
 
 
+class Column(NamedTuple):
+    """A column of a table. `factor` brings the measure into the table's unit; `of_each`: divided by the subscriptions of the row."""
+
+    series: str
+    measure: str
+    head: str
+    factor: float = 1.0
+    of_each: bool = False
+
+
 class TableOf(NamedTuple):
-    """A table of the papers: a row per point, a column per series and measure."""
+    """A table of the papers: a row per point, and a column per series and measure, or those of `columns`."""
 
     name: str
     title: str
     sweep: str
     measures: tuple[str, ...]
+    columns: tuple[Column, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Sentences below the table."""
 
 
 def _time(name: str, title: str, sweep: str, log: str = "y") -> Picture:
@@ -37,9 +51,17 @@ def _time(name: str, title: str, sweep: str, log: str = "y") -> Picture:
 
 
 def _other(name: str, title: str, sweep: str, measure: str, unit: str, log: str = "y") -> Picture:
-    return Picture(name, title, sweep, measure, "", unit, log)
+    return Picture(name, title, sweep, measure, "build_std_s" if measure == "build_s" else "", unit, log)
 
 
+FORMULA = "formula"
+FORMULAS: dict[str, Callable[[float], float]] = {
+    "SIENA": lambda n: 16 * 20 + 16 * 10 * n + 4 * n,
+    "TAMA": lambda n: 8 * 20 * 2**13 + 40 * 10 * n + 4 * n,
+    "H-Tree": lambda n: 8 * 6**6 + 4 * 3**6 * n,
+    "REIN": lambda n: 8 * 1000 + 16 * 10 * n,
+}
+"""REIN Table VII with the paper's parameters, in bytes; n: subscriptions."""
 MERGED = "µs of the processor, merges included"
 
 PICTURES = {
@@ -105,9 +127,12 @@ PICTURES = {
         _time("opindex-11d", "OpIndex Fig. 11(d): short documents, intervals", "opindex-twitter-interval"),
         _time("opindex-11e", "OpIndex Fig. 11(e): long documents, =", "opindex-wiki-equal"),
         _time("opindex-11f", "OpIndex Fig. 11(f): long documents, intervals", "opindex-wiki-interval"),
-        _time("opindex-12a", "OpIndex Fig. 12: products, subscriptions", "opindex-ebay-n"),
-        _time("opindex-12b", "OpIndex Fig. 12: products, size of subscriptions", "opindex-ebay-largest"),
-        _other("opindex-12c", "OpIndex Fig. 12: products, insertion", "opindex-ebay-n", "build_s", "s of the processor"),
+        _other("opindex-12a", "OpIndex Fig. 12(a): insertion, products, =", "opindex-ebay-n-equal", "build_s", "s of the processor"),
+        _other("opindex-12b", "OpIndex Fig. 12(b): insertion, products, sets", "opindex-ebay-n-set", "build_s", "s of the processor"),
+        _time("opindex-12c", "OpIndex Fig. 12(c): products, =, subscriptions", "opindex-ebay-n-equal"),
+        _time("opindex-12d", "OpIndex Fig. 12(d): products, sets, subscriptions", "opindex-ebay-n-set"),
+        _time("opindex-12e", "OpIndex Fig. 12(e): products, =, size of subscriptions", "opindex-ebay-largest-equal"),
+        _time("opindex-12f", "OpIndex Fig. 12(f): products, sets, size of subscriptions", "opindex-ebay-largest-set"),
         _time("opindex-13a", "OpIndex Fig. 13: conjunctive forms, subscriptions", "opindex-cnf-n"),
         _time("opindex-13b", "OpIndex Fig. 13: disjunctive forms, subscriptions", "opindex-dnf-n"),
         _time("opindex-13c", "OpIndex Fig. 13: conjunctive forms, clauses", "opindex-cnf-clauses"),
@@ -121,6 +146,20 @@ PICTURES = {
     )
 }  # fmt: skip
 
+_SI = "SI, filters"
+_TIMES = tuple(
+    Column(series, measure, f"{series}: {head}", 1e3)
+    for series in (_SI, "SI, confirmed", "SF")
+    for measure, head in (("mean_ms", "mean"), ("std_ms", "deviation"))
+)
+_MEMORY = (
+    *(Column(FORMULA, name, f"{name}, formula") for name in FORMULAS),
+    *(
+        Column(series, "bytes", f"{series}, counted", of_each=True)
+        for series in ("siena", "tama", "h-tree", "rein", "auto", "dexin", "gem", "opindex", "column scan")
+    ),
+)
+
 TABLES = {
     table.name: table
     for table in (
@@ -129,10 +168,22 @@ TABLES = {
         TableOf("rein-table-4", "REIN Table IV: matches an event, constraints", "rein-constraints", ("matches",)),
         TableOf("rein-table-5", "REIN Table V: matching time (ms), distribution of constraints", "rein-distribution", ("mean_ms",)),
         TableOf("rein-table-6", "REIN Table VI: matches an event, width", "rein-width", ("matches",)),
-        TableOf("rein-table-7", "REIN Table VII: memory (bytes)", "rein-n", ("bytes",)),
-        TableOf("priority-table-2a", "Priority Table 2: time (ms), uniform", "priority-size", ("mean_ms", "std_ms")),
-        TableOf("priority-table-2b", "Priority Table 2: time (ms), Zipf", "priority-size-zipf", ("mean_ms", "std_ms")),
-        TableOf("priority-table-3", "Priority Table 3: false positives", "priority-false-positives",
-                ("checked", "false_positives")),
+        TableOf("rein-table-7", "REIN Table VII: memory (bytes a subscription), by the paper's formulas and counted here", "rein-n",
+                ("bytes",), _MEMORY, (
+                    "Formulas: 16m + 16kn + 4n (SIENA), 8m·2^d + 40kn + 4n (TAMA), 8c^l + 4⌈wc⌉^l·n (H-Tree), 8b + 16kn (REIN), divided by "
+                    "the n of the row, with the paper's m = 20, k = 10, b = 1000, w = 0.5, c = 6, l = 6, d = 13.",
+                    "The formulas count operands, ids and buckets. Counted: all that the index holds, the original clauses, ids and names "
+                    "of subscriptions included.",
+                )),
+        TableOf("priority-table-2a", "Priority Table 2: time (µs an event), uniform", "priority-size", ("mean_ms", "std_ms"), _TIMES),
+        TableOf("priority-table-2b", "Priority Table 2: time (µs an event), Zipf", "priority-size-zipf", ("mean_ms", "std_ms"), _TIMES),
+        TableOf("priority-table-3", "Priority Table 3: false positives", "priority-false-positives", ("rate",), (
+                Column(_SI, "matched", "matched"), Column(_SI, "unmatched", "unmatched"), Column(_SI, "found", "SI result"),
+                Column(_SI, "rate", "measured rate"), Column(_SI, "false_positives", "levels too high"),
+                Column("SI, confirmed", "found", "SI, confirmed: result"), Column("SI, confirmed", "rate", "its measured rate"),
+            ), (
+                "Matched and unmatched: events by the exact levels. SI result: events for which the filters name a level. Measured rate: "
+                "unmatched events among them, of all unmatched. Levels too high also counts matched events that got a higher level.",
+            )),
     )
 }  # fmt: skip

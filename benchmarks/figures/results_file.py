@@ -16,8 +16,8 @@ __all__ = ["ResultsFile", "provenance"]
 
 COLUMNS = (
     "sweep", "place", "x", "label", "series", "status", "subscriptions", "events", "mean_ms", "std_ms", "min_ms", "max_ms", "matches",
-    "build_s", "bytes", "checked", "false_positives", "insert_us", "insert_max_us", "delete_us", "delete_max_us", "value",
-    "each_event", "note",
+    "build_s", "build_std_s", "bytes", "checked", "false_positives", "matched", "unmatched", "found", "rate", "insert_us",
+    "insert_std_us", "insert_max_us", "delete_us", "delete_std_us", "delete_max_us", "value", "each_event", "cpu_s", "wall_s", "note",
 )  # fmt: skip
 SEED = 1
 

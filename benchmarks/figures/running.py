@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from benchmarks.figures.drawing import draw, write_table
+from benchmarks.figures.drawing import draw
 from benchmarks.figures.measuring import measure_point
 from benchmarks.figures.pictures import PICTURES, TABLES, Picture, TableOf
 from benchmarks.figures.planning import PLANNING, attributes_of, measure_planning
@@ -21,6 +21,7 @@ from benchmarks.figures.priority import PRIORITY, measure_priority, points_of
 from benchmarks.figures.results_file import ResultsFile
 from benchmarks.figures.summary import write_summary
 from benchmarks.figures.sweeps import SWEEPS, Scale
+from benchmarks.figures.tables import write_table
 from benchmarks.reference import register
 
 __all__ = ["chosen_sweeps", "run"]
@@ -63,8 +64,8 @@ def run(scale: Scale, only: list[str], folder: Path, processes: int) -> None:
     for name in TABLES:
         if name in shown:
             write_table(TABLES[name], x_of(TABLES[name].sweep), files[TABLES[name].sweep], folder)
-    write_summary(files, folder)
     used = sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    write_summary(files, folder)
     console.print(
         f"{len(shown)} figures and tables in {folder}, measurements in {folder / 'data'}; "
         f"{used:.0f} s of the processor in {time.perf_counter() - started:.0f} s"
@@ -101,7 +102,14 @@ def missing(name: str, scale: Scale, file: ResultsFile) -> list[Task]:
 
 
 def perform(task: Task) -> list[dict[str, Any]]:
-    """In a process of its own."""
+    """Measures a point, in a process of its own. The first row has the seconds that the point took."""
+    used, started = time.process_time(), time.perf_counter()
+    rows = rows_of(task)
+    rows[0] |= {"cpu_s": time.process_time() - used, "wall_s": time.perf_counter() - started}
+    return rows
+
+
+def rows_of(task: Task) -> list[dict[str, Any]]:
     if task.sweep in SWEEPS:
         return measure_point(task.sweep, task.place, task.scale, list(task.wanted))
     if task.sweep in PLANNING:

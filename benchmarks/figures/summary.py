@@ -7,6 +7,7 @@ from pathlib import Path
 
 from benchmarks.figures.pictures import PICTURES
 from benchmarks.figures.results_file import ResultsFile
+from benchmarks.figures.taken import taken
 
 __all__ = ["write_summary"]
 
@@ -15,7 +16,8 @@ def write_summary(files: dict[str, ResultsFile], folder: Path) -> None:
     """Writes summary.md, for the figures whose sweeps were measured."""
     notes = next(iter(files.values())).notes
     lines = ["# All curves in numbers", "", "First value → last value (as a power of x).", ""]
-    lines += [*(f"- {name}: {text}" for name, text in notes.items()), ""]
+    lines += [*(f"- {name}: {text}" for name, text in notes.items())]
+    lines += [f"- measured: {taken(files.values())}", ""]
     for picture in PICTURES.values():
         if picture.sweep not in files or picture.measure == "each_event":
             continue

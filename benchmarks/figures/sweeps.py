@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 from ray_pubsub.workloads import (
     Ranges,
@@ -19,6 +20,7 @@ from ray_pubsub.workloads import (
     generate_sparse,
     keywords,
     prefixes,
+    product_sets,
     products,
     rein,
 )
@@ -40,13 +42,20 @@ class Scale(NamedTuple):
     """Events whose matches are compared with the plain reference."""
     attributes: int
     """At most, in sweeps over them with exponential planning."""
+    builds: int
+    """An index is built this many times, for the standard deviation."""
     points: int
     """At most, of a sweep: the first, the last and some between them."""
 
+    @property
+    def whole(self) -> bool:
+        """Whether the papers' own numbers are measured."""
+        return self.million == SCALES["paper"].million
+
 
 SCALES = {
-    "small": Scale("small", 10_000, 12, 3, 12, 12, 4),
-    "paper": Scale("paper", 1_000_000, 200, 2, 20, 20, 99),
+    "small": Scale("small", 10_000, 12, 3, 12, 12, 3, 4),
+    "paper": Scale("paper", 1_000_000, 200, 2, 20, 20, 1, 99),
 }
 
 
@@ -99,6 +108,8 @@ class Point(NamedTuple):
     options: dict[str, Any] = {}  # noqa: RUF012  (a NamedTuple's default is never changed)
     label: str = ""
     """What a table shows instead of x."""
+    tests: int = 0
+    """About how many tests the subscriptions have, from which the memory that they need is estimated before they are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +124,8 @@ class Sweep:
     """Whether single additions and removals are measured, too."""
     each_event: bool = False
     """Whether the time and the matches of every event at the last point are kept."""
+    builds: bool = False
+    """Whether a figure shows how long building takes: then it is repeated for the standard deviation."""
     every_point: bool = False
     """Whether all points are measured whatever the scale says."""
 
@@ -125,12 +138,15 @@ class Sweep:
         return [found[round(step * (len(found) - 1) / steps)] for step in range(scale.points)]
 
 
-def over(base: Ranges | SparseTests, parameter: str, values: tuple[float, ...]) -> Callable[[Scale], list[Point]]:
-    """Points that differ in one parameter. Subscriptions are given in the papers' millions."""
+def over(
+    base: Ranges | SparseTests, parameter: str, values: tuple[float, ...], *, small: tuple[float, ...] = ()
+) -> Callable[[Scale], list[Point]]:
+    """Points that differ in one parameter. Subscriptions are given in the papers' millions. `small`: other values below the papers' scale,
+    where theirs would take too long even so."""
 
     def points(scale: Scale) -> list[Point]:
         found = []
-        for value in values:
+        for value in values if scale.whole or not small else small:
             changed: dict[str, Any] = {
                 "events": scale.events,
                 "subscriptions": int(base.subscriptions / 1e6 * scale.million),
@@ -146,10 +162,16 @@ def over(base: Ranges | SparseTests, parameter: str, values: tuple[float, ...]) 
                 changed[parameter] = value
             else:
                 changed[parameter] = int(value)
-            found.append(Point(shown, _maker(base.having(**changed))))
+            setting = base.having(**changed)
+            found.append(Point(shown, _maker(setting), tests=_tests_of(setting)))
         return found
 
     return points
+
+
+def _tests_of(setting: Ranges | SparseTests) -> int:
+    each = (setting.constrained or setting.attributes) if isinstance(setting, Ranges) else (setting.largest + 1) / 2
+    return int(setting.subscriptions * each)
 
 
 def _maker(setting: Ranges | SparseTests) -> Callable[[], Made]:
@@ -160,7 +182,7 @@ def _maker(setting: Ranges | SparseTests) -> Callable[[], Made]:
 
 def _for_a_cloud(scale: Scale) -> list[Point]:
     """REIN Figs. 7 and 10: a cloud of events needs more of them than a mean does."""
-    return over(rein(), "subscriptions", (0.2, 0.6, 1.0, 2.0))(scale._replace(events=max(100, scale.events)))
+    return over(rein(), "subscriptions", (0.2, 0.6, 1.0, 1.4, 2.0))(scale._replace(events=max(100, scale.events)))
 
 
 def _distributions(scale: Scale) -> list[Point]:
@@ -190,27 +212,39 @@ def _capacities(scale: Scale) -> list[Point]:
     return [Point(capacity, make, {"capacity": capacity}) for capacity in (5, 20, 50, 100, 150, 250)]
 
 
+WRITTEN_TESTS = 3
+"""A test that is written as a text counts as this many: the texts are kept, too."""
+
+
 def _words(words: float, intervals: bool) -> Callable[[Scale], list[Point]]:
     def points(scale: Scale) -> list[Point]:
-        sizes = [size * scale.million for size in (1, 3, 5)]
+        sizes = [size * scale.million for size in (1, 2, 3, 4, 5)]
         return [
-            Point(size, lambda size=size: keywords(size, words, intervals=intervals, events=scale.events))  # type: ignore[misc]
+            Point(size, partial(keywords, size, words, intervals=intervals, events=scale.events), tests=3 * size)
             for size in sizes
         ]
 
     return points
 
 
-def _products(parameter: str) -> Callable[[Scale], list[Point]]:
+def _products(parameter: str, kind: Literal["=", "in"]) -> Callable[[Scale], list[Point]]:
+    """OpIndex Fig. 12: equalities, or sets of values, which are written as texts."""
+
+    def make(size: int, largest: int, events: int) -> Made:
+        return products(size, largest, events=events) if kind == "=" else product_sets(size, largest, events=events)
+
     def points(scale: Scale) -> list[Point]:
         if parameter == "subscriptions":
-            return [
-                Point(size * scale.million, lambda size=size: products(size * scale.million, events=scale.events))  # type: ignore[misc]
-                for size in (1, 3, 5)
-            ]
+            given = [(size * scale.million, 8) for size in (1, 2, 3, 4, 5)]
+        else:
+            given = [(scale.million, largest) for largest in (4, 8, 12, 16)]
         return [
-            Point(largest, lambda largest=largest: products(scale.million, largest, events=scale.events))  # type: ignore[misc]
-            for largest in (4, 8, 12, 16)
+            Point(
+                size if parameter == "subscriptions" else largest,
+                partial(make, size, largest, scale.events),
+                tests=size * largest * (1 if kind == "=" else 3),
+            )
+            for size, largest in given
         ]
 
     return points
@@ -218,15 +252,18 @@ def _products(parameter: str) -> Callable[[Scale], list[Point]]:
 
 def _forms(form: Any, parameter: str) -> Callable[[Scale], list[Point]]:
     def points(scale: Scale) -> list[Point]:
-        few, events = max(1000, scale.million // 4), min(scale.events, 24)
+        few, events = scale.million if scale.whole else scale.million // 4, min(scale.events, 24)
         if parameter == "subscriptions":
-            return [
-                Point(size * few, lambda size=size: forms(size * few, form, events=events))  # type: ignore[misc]
-                for size in (1, 2, 4)
-            ]
+            given = [(size * few, 5) for size in ((1, 5, 10, 20) if scale.whole else (1, 2, 4, 8))]
+        else:
+            given = [(few, most) for most in (2, 3, 5, 8)]
         return [
-            Point(most, lambda most=most: forms(few, form, most, events=events))  # type: ignore[misc]
-            for most in (2, 5, 8)
+            Point(
+                size if parameter == "subscriptions" else most,
+                partial(forms, size, form, most, events=events),
+                tests=size * most * WRITTEN_TESTS,
+            )
+            for size, most in given
         ]
 
     return points
@@ -234,71 +271,77 @@ def _forms(form: Any, parameter: str) -> Callable[[Scale], list[Point]]:
 
 def _prefixes(parameter: str) -> Callable[[Scale], list[Point]]:
     def points(scale: Scale) -> list[Point]:
-        few, events = max(1000, scale.million // 4), min(scale.events, 24)
+        few, events = scale.million if scale.whole else scale.million // 4, min(scale.events, 24)
         if parameter == "share":
-            return [
-                Point(share, lambda share=share: prefixes(few, share, events=events))  # type: ignore[misc]
-                for share in (0.0, 0.25, 0.5, 0.75, 1.0)
-            ]
+            given = [(share, 3) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+        else:
+            given = [(0.5, length) for length in (1, 2, 3, 4, 5)]
         return [
-            Point(length, lambda length=length: prefixes(few, 0.5, length, events=events))  # type: ignore[misc]
-            for length in (1, 2, 3, 4, 5)
+            Point(
+                share if parameter == "share" else length,
+                partial(prefixes, few, share, length, events=events),
+                tests=few * 5 * WRITTEN_TESTS,
+            )
+            for share, length in given
         ]
 
     return points
 
 
-MILLIONS = (0.25, 0.5, 1.0, 1.75)
-EVEN = (2, 6, 10, 14, 22)
-WIDTHS = (0.1, 0.3, 0.5, 0.7, 0.9)
+MILLIONS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75)
+EVEN = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22)
+WIDTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 SPARSE = SparseTests()
 
 SWEEPS: dict[str, Sweep] = {
     sweep.name: sweep
     for sweep in (
-        Sweep("dexin-n", "subscriptions N", over(dexin(), "subscriptions", MILLIONS), OF_DEXIN, updates=True),
+        Sweep("dexin-n", "subscriptions N", over(dexin(), "subscriptions", MILLIONS), OF_DEXIN, updates=True, builds=True),
         Sweep("dexin-m", "attributes M", over(dexin(), "attributes", EVEN), OF_DEXIN),
         Sweep("dexin-width", "width θ", over(dexin(), "width", WIDTHS), OF_DEXIN),
-        Sweep("dexin-zipf-n", "subscriptions N", over(dexin(distribution="zipf"), "subscriptions", (0.25, 1.0, 1.75)), OF_DEXIN),
-        Sweep("dexin-zipf-m", "attributes M", over(dexin(distribution="zipf"), "attributes", (2, 10, 22)), OF_DEXIN),
-        Sweep("dexin-zipf-width", "width θ", over(dexin(distribution="zipf"), "width", (0.1, 0.5, 0.9)), OF_DEXIN),
+        Sweep("dexin-zipf-n", "subscriptions N", over(dexin(distribution="zipf"), "subscriptions", MILLIONS), OF_DEXIN),
+        Sweep("dexin-zipf-m", "attributes M", over(dexin(distribution="zipf"), "attributes", EVEN), OF_DEXIN),
+        Sweep("dexin-zipf-width", "width θ", over(dexin(distribution="zipf"), "width", WIDTHS), OF_DEXIN),
         Sweep("dexin-cardinality", "cardinality η", over(dexin(), "cardinality", (1e2, 1e3, 1e4, 1e5, 1e6)), OF_DEXIN),
         Sweep("dexin-points", "share of points λ", over(dexin(), "points", (0.1, 0.3, 0.5, 0.7, 0.9)), OF_DEXIN),
-        Sweep("dexin-rate", "matching rate ξ", over(dexin(), "matching_rate", (0.001, 0.01, 0.05, 0.2)), OF_DEXIN),
+        Sweep("dexin-rate", "matching rate ξ", over(dexin(), "matching_rate", (0.001, 0.01, 0.05, 0.1, 0.2)), OF_DEXIN),
         Sweep(
             "dexin-methods",
             "matching rate ξ",
             over(dexin(), "matching_rate", (0.001, 0.01, 0.05, 0.1, 0.2)),
-            ("dexin", "dexin, published", "dexin, exclusive only", "dexin, inclusive only"),
+            ("auto", "dexin", "dexin, published", "dexin, exclusive only", "dexin, inclusive only"),
         ),
-        Sweep("gem-n", "subscriptions N", over(gem(), "subscriptions", (0.1, 0.5, 1.0, 2.0)), OF_GEM, updates=True),
-        Sweep("gem-m", "dimensions M", over(gem(), "attributes", (2, 6, 10, 14, 20)), OF_GEM),
-        Sweep("gem-width", "width θ", over(gem(), "width", (0.1, 0.3, 0.5, 0.8)), OF_GEM),
+        Sweep("gem-n", "subscriptions N", over(gem(), "subscriptions", (0.01, 0.1, 0.5, 1.0, 1.5, 2.0)), OF_GEM, updates=True, builds=True),
+        Sweep("gem-m", "dimensions M", over(gem(), "attributes", EVEN[:-1]), OF_GEM),
+        Sweep("gem-width", "width θ", over(gem(), "width", WIDTHS[:-1]), OF_GEM),
         Sweep(
             "rein-n", "subscriptions n", _for_a_cloud, OF_REIN,
-            updates=True, each_event=True,
+            updates=True, each_event=True, builds=True,
         ),
-        Sweep("rein-constraints", "constraints k (of 2k attributes)", over(rein(), "constrained", (5, 9, 15, 23)), OF_REIN),
+        Sweep("rein-constraints", "constraints k (of 2k attributes)", over(rein(), "constrained", tuple(range(5, 24, 2))), OF_REIN),
         Sweep("rein-buckets", "buckets b", _buckets, ("rein",)),
         Sweep(
-            "rein-distribution", "distribution of constraints", _distributions, ("auto", "rein", "siena", "tama", "column scan"),
+            "rein-distribution", "distribution of constraints", _distributions, (*OURS, "siena", "tama", "h-tree", "column scan"),
             every_point=True,
         ),
-        Sweep("rein-width", "width w", over(rein(), "width", (0.01, 0.1, 0.3, 0.5, 0.6, 0.8)), OF_REIN),
-        Sweep("opindex-d", "dimensions d", over(SPARSE, "dimensions", (2e4, 4e4, 6e4)), OF_OPINDEX),
-        Sweep("opindex-capacity", "capacity of a BE-Tree's node", _capacities, ("be-tree",)),
-        Sweep("opindex-n", "subscriptions N", over(SPARSE, "subscriptions", (1, 2, 4)), OF_OPINDEX, updates=True),
+        Sweep("rein-width", "width w", over(rein(), "width", (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)), OF_REIN),
+        Sweep("opindex-d", "dimensions d", over(SPARSE, "dimensions", (2e4, 3e4, 4e4, 5e4, 6e4)), OF_OPINDEX, builds=True),
+        Sweep("opindex-capacity", "capacity of a BE-Tree's node", _capacities, ("be-tree",), builds=True),
+        Sweep("opindex-n", "subscriptions N", over(SPARSE, "subscriptions", (1, 10, 20, 30, 40), small=(1, 2, 4, 8)), OF_OPINDEX,
+              updates=True, builds=True),
         Sweep("opindex-values", "values (the paper's sigma)", over(SPARSE, "values", (50, 200, 800, 3200, 12_800)), OF_OPINDEX),
-        Sweep("opindex-largest", "largest subscription Γmax", over(SPARSE, "largest", (4, 8, 12, 16, 20)), OF_OPINDEX),
-        Sweep("opindex-event", "size of events m", over(SPARSE, "event_size", (20, 60, 120)), OF_OPINDEX),
+        Sweep("opindex-largest", "largest subscription Γmax", over(SPARSE, "largest", (4, 8, 12, 16, 20)), OF_OPINDEX, builds=True),
+        Sweep("opindex-event", "size of events m", over(SPARSE, "event_size", (20, 40, 60, 80, 100, 120)), OF_OPINDEX),
         Sweep("opindex-equalities", "share of equalities", over(SPARSE, "equalities", (0.2, 0.4, 0.6, 0.8, 1.0)), OF_OPINDEX),
-        Sweep("opindex-zipf", "Zipf's exponent", over(SPARSE, "skew", (0.0, 0.4, 0.8, 1.0)), OF_OPINDEX),
-        Sweep("opindex-twitter-equal", "subscriptions N", _words(5.4, False), OF_OPINDEX),
-        Sweep("opindex-twitter-interval", "subscriptions N", _words(5.4, True), OF_OPINDEX),
+        Sweep("opindex-zipf", "Zipf's exponent", over(SPARSE, "skew", (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)), OF_OPINDEX),
+        Sweep("opindex-twitter-equal", "subscriptions N", _words(5.4, False), OF_OPINDEX, builds=True),
+        Sweep("opindex-twitter-interval", "subscriptions N", _words(5.4, True), OF_OPINDEX, builds=True),
         Sweep("opindex-wiki-equal", "subscriptions N", _words(123, False), OF_OPINDEX),
         Sweep("opindex-wiki-interval", "subscriptions N", _words(123, True), OF_OPINDEX),
-        Sweep("opindex-ebay-n", "subscriptions N", _products("subscriptions"), OF_OPINDEX),
-        Sweep("opindex-ebay-largest", "largest subscription Γmax", _products("largest"), OF_OPINDEX),
+        Sweep("opindex-ebay-n-equal", "subscriptions N", _products("subscriptions", "="), OF_OPINDEX, builds=True),
+        Sweep("opindex-ebay-n-set", "subscriptions N", _products("subscriptions", "in"), OF_OPINDEX, builds=True),
+        Sweep("opindex-ebay-largest-equal", "largest subscription Γmax", _products("largest", "="), OF_OPINDEX),
+        Sweep("opindex-ebay-largest-set", "largest subscription Γmax", _products("largest", "in"), OF_OPINDEX),
         Sweep("opindex-cnf-n", "subscriptions N", _forms("cnf", "subscriptions"), WRITTEN),
         Sweep("opindex-dnf-n", "subscriptions N", _forms("dnf", "subscriptions"), WRITTEN),
         Sweep("opindex-cnf-clauses", "clauses at most", _forms("cnf", "clauses"), WRITTEN),

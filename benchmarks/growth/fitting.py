@@ -7,9 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Fit", "fit_power"]
+__all__ = ["STEEPEST", "Fit", "fit_power"]
 
 EXPONENTS = np.linspace(0.0, 2.0, 201)
+STEEPEST = 1.1
+"""Of curves over subscriptions, which the model extrapolates: no part of the work is done more than once for each, and the rest is what the
+caches no longer hold. Without this bound a bend between two sizes becomes an exponent of 1.5."""
 
 
 class Fit(NamedTuple):
@@ -28,13 +31,13 @@ class Fit(NamedTuple):
         return f"{self.constant:.3g} + {self.factor:.3g} · n^{self.exponent:.2f}"
 
 
-def fit_power(sizes: Sequence[float], costs: Sequence[float]) -> Fit:
-    """Returns the fit with the least relative squares over all exponents from 0 to 2, constant and factor not negative. With two points
-    there is no constant."""
+def fit_power(sizes: Sequence[float], costs: Sequence[float], steepest: float = 2.0) -> Fit:
+    """Returns the fit with the least relative squares over all exponents from 0 to `steepest`, constant and factor not negative. With two
+    points there is no constant."""
     x, y = np.asarray(sizes, float), np.asarray(costs, float)
     best: Fit | None = None
     least = np.inf
-    for exponent in EXPONENTS:
+    for exponent in EXPONENTS[steepest + 1e-9 >= EXPONENTS]:
         power = x**exponent
         columns = np.stack([np.ones_like(x), power], axis=1) if len(x) > 2 and exponent > 0 else power[:, None]
         found, *_ = np.linalg.lstsq(columns / y[:, None], np.ones_like(y), rcond=None)

@@ -13,7 +13,7 @@ from ray_pubsub.workloads.ranges import Ranges, dexin, gem, generate_ranges, rei
 from ray_pubsub.workloads.segments import Segments, segments
 from ray_pubsub.workloads.sparse_tests import SparseTests, generate_sparse, keywords, products
 from ray_pubsub.workloads.standard import Workload, dense, partial, sparse
-from ray_pubsub.workloads.written import Written, forms, prefixes
+from ray_pubsub.workloads.written import Written, forms, prefixes, product_sets
 
 __all__ = [
     "LEVELS",
@@ -39,6 +39,7 @@ __all__ = [
     "prefixes",
     "priority_events",
     "priority_rules",
+    "product_sets",
     "products",
     "rein",
     "segments",

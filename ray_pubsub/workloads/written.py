@@ -1,17 +1,19 @@
-"""Subscriptions of OpIndex's last experiments that are no plain conjunctions of ranges, written as texts: prefixes (section 7.7), and
-conjunctive and disjunctive forms (section 7.6)."""
+"""Subscriptions of OpIndex's last experiments that are no plain conjunctions of ranges, written as texts: sets of values (section 7.5),
+prefixes (section 7.7), and conjunctive and disjunctive forms (section 7.6)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.workloads.distributions import distinct_in_rows, zipf_ranks
+from ray_pubsub.workloads.sparse_tests import products
 
-__all__ = ["Written", "forms", "prefixes"]
+__all__ = ["Written", "forms", "prefixes", "product_sets"]
 
 NUMERIC, TEXTUAL = 10_000, 100
 """Attributes of section 7.7."""
@@ -63,6 +65,25 @@ def prefixes(
         event |= {f"t{attribute}": words[rank] for attribute, rank in zip(text_attributes, ranks, strict=True)}
         event_list.append(event)
     return Written("prefixes", texts, event_list)
+
+
+def product_sets(subscriptions: int = 1_000_000, largest: int = 8, *, events: int = 400, seed: int = 1) -> Written:
+    """Returns the subscriptions of `products` with a set of two to six values, by Zipf's law, in the place of each value."""
+    made = products(subscriptions, largest, events=events, seed=seed)
+    rng = np.random.default_rng(seed)
+    others = zipf_ranks(rng, 50, (len(made.low), 5), 1.0) + 1
+    counts = rng.integers(1, 6, len(made.low)).tolist()
+    tests = []
+    for attribute, value, more, count in zip(
+        made.attribute.tolist(), made.low.tolist(), others.tolist(), counts, strict=True
+    ):
+        values = {value, *more[:count]}
+        if len(values) == 1:
+            values.add(value % 50 + 1)
+        tests.append(f"a{attribute} in ({', '.join(map(str, sorted(values)))})")
+    bounds = made.offsets.tolist()
+    texts = [" and ".join(tests[first:last]) for first, last in pairwise(bounds)]
+    return Written("product sets", texts, made.event_dicts())
 
 
 def forms(

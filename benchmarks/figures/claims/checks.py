@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.figures.results_file import ResultsFile
 
-__all__ = ["Check", "Claim", "Least", "Outcome", "Ratio", "Refused", "Trend"]
+__all__ = ["Below", "Beside", "Check", "Claim", "Least", "Outcome", "Ratio", "Refused", "StatedRate", "Trend"]
 
 GROWS, FALLS = 1.25, 0.8
 """The last value of a curve over its first: beyond these it is said to grow or to fall; between them it is flat."""
@@ -117,6 +117,61 @@ class Refused:
         refused = [row["x"] for row in results.rows if row["series"] == self.series and row["status"] == "too large"]
         here = f"refused at {', '.join(refused)}" if refused else "never refused"
         return Outcome(f"{self.series}, largest points", "out of memory", here, "yes" if refused else "no")
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """A measure of `series` stays below a bound at every point; `paper`: how the paper says so."""
+
+    series: str
+    measure: str
+    bound: float
+    paper: str
+
+    def outcome(self, results: ResultsFile, measure: str) -> Outcome:
+        _, values = results.values(self.series, self.measure)
+        what = f"{self.series}: {self.measure} at most"
+        if not values:
+            return Outcome(what, self.paper, "not measured", "")
+        return Outcome(what, self.paper, f"{max(values):.2g}", "yes" if max(values) < self.bound else "no")
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """`series` takes `paper` times as long as in another sweep, on average over the points."""
+
+    series: str
+    sweep: str
+    paper: float
+
+    def outcome(self, results: ResultsFile, measure: str) -> Outcome:
+        other = ResultsFile(results.path.with_name(f"{self.sweep}.csv"), results.notes["scale"])
+        mine, theirs = (file.values(self.series, measure)[1] for file in (results, other))
+        what = f"{self.series} ÷ itself in {self.sweep}"
+        if not mine or len(mine) != len(theirs):
+            return Outcome(what, _times(self.paper), "not measured", "")
+        here = float(np.mean(mine) / np.mean(theirs))
+        same = FALLS <= here / self.paper <= GROWS
+        direction = self.paper > 1 and here > 1.1
+        return Outcome(what, _times(self.paper), _times(here), "yes" if same else "in direction" if direction else "no")
+
+
+@dataclass(frozen=True, slots=True)
+class StatedRate:
+    """The rate of false positives that was measured is at most the stated one, x, and no match is missed."""
+
+    series: str
+
+    def outcome(self, results: ResultsFile, measure: str) -> Outcome:
+        stated, rates = results.values(self.series, "rate")
+        matched, found = (results.values(self.series, name)[1] for name in ("matched", "found"))
+        what = f"{self.series}: measured rate ÷ stated rate, highest"
+        if not rates:
+            return Outcome(what, "near 1, no false negative", "not measured", "")
+        highest = max(rate / limit for rate, limit in zip(rates, stated, strict=True))
+        missed = any(here < right for here, right in zip(found, matched, strict=True))
+        holds = highest <= GROWS and not missed
+        return Outcome(what, "near 1, no false negative", f"{highest:.2f}", "yes" if holds else "no")
 
 
 class Claim(NamedTuple):

@@ -3,6 +3,7 @@ because cells are counted in them, until all rules are instantiated again."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,10 @@ SAMPLE = 1 << 16
 """The bins of a vector are chosen from a sample of this many clauses."""
 FEWEST_SIGNATURES = 1 << 16
 SIGNATURES_PER_CLAUSE = 1024
+EXACT = 4
+"""A vector may have up to this many times its budget if its bins are exact then: what a cell says is certain, and no index is searched.
+With 1 instead, `python -m
+benchmarks figures --only priority-5a` takes several times as long for a confirmed level of 1,000 and of 2,500 rules."""
 TOTAL = 4
 """All vectors together have at most this many times the bound of one."""
 
@@ -62,9 +67,14 @@ class Layout:
         first = len(self.vectors)
         budgets = [self._budget(len(group.clauses)) for group in groups]
         scale = min(1.0, max(0, room) / max(1, sum(budgets)))
+        spare = room - sum(budgets)
         for group, budget in zip(groups, budgets, strict=True):
             self.vector_of[group.attributes] = len(self.vectors)
-            self.vectors.append(self._vector(table, group, max(2 ** len(group.attributes), int(budget * scale))))
+            exact = min(self.signatures, EXACT * budget, budget + max(0, spare))
+            fewest = 2 ** len(group.attributes)
+            vector = self._vector(table, group, max(fewest, int(budget * scale)), max(fewest, exact))
+            self.vectors.append(vector)
+            spare -= max(0, vector.cells - budget)
         for column in range(fresh, len(self.columns)):
             self._thin(column)
         for vector in self.vectors[first:]:
@@ -85,7 +95,8 @@ class Layout:
         sets = [table.opaque.value_set(number, self.vocabulary) for number in numbers]
         return candidate_bins(tests, sets, self.vocabulary.strings, self.discretizers.get(name))
 
-    def _vector(self, table: ClauseTable, group: ClauseGroup, budget: int) -> Vector:
+    def _vector(self, table: ClauseTable, group: ClauseGroup, budget: int, exact_budget: int) -> Vector:
+        """Returns a vector of at most `budget` signatures, or of at most `exact_budget` if all bins are exact then."""
         bounds, exact, caps = [], [], []
         columns = tuple(self.column_of[attribute] for attribute in group.attributes)
         for place, column in enumerate(columns):
@@ -94,6 +105,8 @@ class Layout:
             exact.append(exact_groups(self.columns[column].size, lows, highs))
             caps.append(most_bins(self.discretizers.get(self.names[column])))
         needed = [int(groups.max()) for groups in exact]
+        if math.prod(need + 1 for need in needed) <= exact_budget:
+            budget = exact_budget
         allowed = within_budget(needed, caps, budget)
         chosen = []
         for column, (lows, highs), groups, need, most in zip(columns, bounds, exact, needed, allowed, strict=True):

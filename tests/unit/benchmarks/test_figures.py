@@ -12,19 +12,22 @@ import pytest
 
 from benchmarks.figures import measuring, running
 from benchmarks.figures.claims import PAPERS
-from benchmarks.figures.claims.checks import Check, Least, Ratio, Refused, Trend
+from benchmarks.figures.claims.checks import Below, Beside, Check, Least, Ratio, Refused, StatedRate, Trend
 from benchmarks.figures.document import BEGIN, END, _sweep, generated
-from benchmarks.figures.drawing import STYLES, draw, write_table
+from benchmarks.figures.drawing import STYLES, draw
+from benchmarks.figures.findings import FINDINGS
 from benchmarks.figures.measuring import check, measure_point
 from benchmarks.figures.pictures import PICTURES, TABLES
 from benchmarks.figures.planning import PLANNING, measure_planning
-from benchmarks.figures.priority import PRIORITY
+from benchmarks.figures.priority import PRIORITY, measure_priority
 from benchmarks.figures.results_file import ResultsFile
 from benchmarks.figures.summary import write_summary
 from benchmarks.figures.sweeps import SCALES, SERIES, SWEEPS, Scale
+from benchmarks.figures.tables import table_lines, write_table
+from benchmarks.figures.taken import taken
 from ray_pubsub import MatchIndex
 
-TINY = Scale("tiny", 2000, 3, 1, 3, 4, 5)
+TINY = Scale("tiny", 2000, 3, 1, 3, 4, 2, 5)
 
 
 def test_every_figure_and_table_of_the_papers_is_there() -> None:
@@ -50,7 +53,7 @@ def test_sweeps_series_and_styles_exist() -> None:
 
 
 def test_a_point_is_measured_and_checked() -> None:
-    (row,) = measure_point("rein-n", 3, TINY, ["rein"])
+    (row,) = measure_point("rein-n", 4, TINY, ["rein"])
     assert (row["status"], row["subscriptions"], row["x"], row["events"]) == ("ok", 4000, 4000, 100)
     assert row["mean_ms"] > 0 and row["bytes"] > 0 and row["insert_us"] > 0 and row["delete_us"] > 0
     assert row["false_positives"] == 0 and len(row["each_event"].split()) == 100
@@ -92,7 +95,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.Monk
     running.run(TINY, ["dexin-17"], tmp_path, 1)
     assert [place for place, _ in measured] == [0, 1, 2, 2, 3, 4]
     again = ResultsFile(tmp_path / "data" / "dexin-methods.csv", "tiny")
-    assert len(again.rows) == 5 * 4
+    assert len(again.rows) == 5 * 5
     assert {"scale", "seed", "processor", "versions"} <= again.notes.keys()
     assert ResultsFile(tmp_path / "data" / "dexin-methods.csv", "small").rows == []
 
@@ -116,8 +119,54 @@ def test_pictures_and_tables(tmp_path: Path) -> None:
     assert "| 1 | 2 | 0.250 | 0.100 | too large | too large | too large |" in text
 
 
+def table_of(tmp_path: Path, name: str, rows: list[dict[str, Any]]) -> str:
+    results = ResultsFile(tmp_path / "data.csv", "tiny")
+    results.append([{"place": 0, "x": 1000, "status": "ok", "subscriptions": 1000} | row for row in rows])
+    return "\n".join(table_lines(TABLES[name], "x", results))
+
+
+def test_the_priority_tables_have_the_papers_columns(tmp_path: Path) -> None:
+    rows = [
+        {"series": "SI, filters", "mean_ms": 0.0001279, "std_ms": 2e-6},
+        {"series": "SF", "mean_ms": 0.0251, "std_ms": 0.0029},
+    ]
+    text = table_of(tmp_path, "priority-table-2a", rows)
+    assert "SI, filters: mean" in text and "| 1,000 | 0.128 | 0.002 |  |  | 25.100 | 2.900 |" in text
+    counts = {"matched": 3000, "unmatched": 7000, "found": 3070, "rate": 0.01, "false_positives": 75}
+    text = table_of(tmp_path / "3", "priority-table-3", [{"series": "SI, filters"} | counts])
+    assert "| matched | unmatched | SI result | measured rate |" in text
+    assert "| 1,000 | 3,000 | 7,000 | 3,070 | 0.010 | 75 |  |  |" in text
+
+
+def test_memory_is_compared_with_the_papers_formulas(tmp_path: Path) -> None:
+    text = table_of(tmp_path, "rein-table-7", [{"series": "rein", "bytes": 300_000}])
+    assert "SIENA, formula | TAMA, formula | H-Tree, formula | REIN, formula" in text
+    assert "| 1,000 | 164 | 1,715 | 3,289 | 168 |  |  |  | 300 |" in text
+
+
+def test_the_measured_rate_is_of_events_that_match_no_rule() -> None:
+    rows = {row["series"]: row for row in measure_priority("priority-false-positives", 6, TINY)}
+    found, exact = rows["SI, filters"], rows["SI, confirmed"]
+    assert found["matched"] + found["unmatched"] == found["checked"] == 10_000
+    assert found["rate"] == (found["found"] - found["matched"]) / found["unmatched"] > exact["rate"] == 0
+    assert exact["found"] == exact["matched"] and found["found"] >= found["matched"]
+
+
+def test_points_for_which_there_is_no_memory_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "free_bytes", lambda: 1000.0)
+    (row,) = measure_point("opindex-n", 0, TINY, ["rein"])
+    assert row["status"] == "no memory" and "are free" in row["note"]
+
+
+def test_the_seconds_of_all_points_are_added_up(tmp_path: Path) -> None:
+    results = ResultsFile(tmp_path / "data.csv", "tiny")
+    results.append([{"cpu_s": 100.0, "wall_s": 130.0}, {"series": "rein"}, {"cpu_s": 3.0, "wall_s": 4.0}])
+    text = "2 points, 103 s of processor time: 52 s on 2 cores that are free, 67 s elapsed on this machine with 2 processes"
+    assert taken([results]) == text
+
+
 def test_texts_of_a_workload_are_its_subscriptions() -> None:
-    made = SWEEPS["gem-n"].points(TINY)[0].make()
+    made = SWEEPS["gem-n"].points(TINY)[1].make()
     index, other = MatchIndex("rein"), MatchIndex("scan")
     index.add_predicates(made.predicates())  # type: ignore[union-attr]
     texts = measuring.texts_of(made, 50)
@@ -149,6 +198,13 @@ def test_claims_are_decided_by_the_results(tmp_path: Path) -> None:
     assert [agrees(Ratio("tama", "rein", paper)) for paper in ("more", "less", 1.0)] == ["yes", "no", "no"]
     assert agrees(Least("rein", ("rein", "tama"))) == "yes"
     assert Least("tama", ("rein", "tama")).outcome(results, "mean_ms")[2:] == ("rein (tama: 3.82 ×)", "no")  # noqa: RUF001
+    results.append([{"place": 3, "x": 0.1, "series": "SI", "status": "ok", "rate": 0.11, "matched": 5, "found": 6}])
+    assert agrees(StatedRate("SI")) == "yes"
+    results.append([{"place": 4, "x": 0.2, "series": "SI", "status": "ok", "rate": 0.1, "matched": 5, "found": 4}])
+    assert agrees(StatedRate("SI")) == "no", "a false negative"
+    assert [agrees(Below("tama", "mean_ms", bound, "0")) for bound in (5.0, 4.0)] == ["yes", "no"]
+    filled(tmp_path / "other.csv", {"tama": [1.0, 3.0]})
+    assert [agrees(Beside("tama", "other", paper)) for paper in (1.5, 3.0, 0.2)] == ["yes", "in direction", "no"]
     assert [agrees(Refused("siena")), agrees(Refused("rein"))] == ["yes", "no"]
 
 
@@ -171,3 +227,5 @@ def test_the_document_says_what_the_data_show(tmp_path: Path) -> None:
     kept = text.partition(BEGIN)[2].partition(END)[0].strip()
     shutil.copytree(docs / "experiments" / "data", tmp_path / "data")
     assert kept == generated(tmp_path, "small").strip()
+    files = {path.stem: ResultsFile(path, "small") for path in (tmp_path / "data").glob("*.csv")}
+    assert all(finding(files).holds for finding in FINDINGS)

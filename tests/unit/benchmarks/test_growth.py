@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from benchmarks.growth.axes import axes_to
 from benchmarks.growth.cluster_check import measure_cluster
 from benchmarks.growth.cluster_model import ShardCosts, model_cluster
+from benchmarks.growth.document import growth_lines, predictions
 from benchmarks.growth.fitting import Fit, fit_power
-from benchmarks.growth.report import predictions, shard_plan
+from benchmarks.growth.messages import measure_messages
+from benchmarks.growth.report import shard_plan
+from benchmarks.growth.results import GrowthFile
 from benchmarks.growth.shard_plan import observed, plan_shards, routes_of_texts
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.workloads import SparseTests, dense, generate_sparse
@@ -70,3 +76,26 @@ def test_the_shards_of_a_plan_find_all_matches_together() -> None:
     plan.visited[0] = frozenset()  # an event that is sent nowhere
     with pytest.raises(AssertionError, match="event 0"):
         measure_cluster(made, plan)
+
+
+def test_messages_are_the_servers_own() -> None:
+    one, four = (measure_messages(lambda size: dense(size, events=16), 2000, shards) for shards in (1, 4))
+    assert one["matches"] == four["matches"] > 0
+    assert 0 < one["request_bytes"] == four["request_bytes"] and four["reply_bytes"] > one["reply_bytes"]
+
+
+def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    results = GrowthFile(tmp_path / "growth.csv", "growth to 5")
+    results.measured("dense-n", 10, lambda: {"subscriptions": 10, "batch_ms": 0.123456})
+    again = GrowthFile(tmp_path / "growth.csv", "growth to 5")
+    again.measured("dense-n", 10, lambda: {"measured": "twice"})
+    assert again.of("dense-n") == [{"axis": "dense-n", "size": 10, "subscriptions": 10, "batch_ms": 0.1235}]
+    assert GrowthFile(tmp_path / "growth.csv", "growth to 6").rows == []
+
+
+def test_the_document_says_what_the_data_show() -> None:
+    """The kept document is the one that its data give, so that no number in it is typed."""
+    folder = Path(__file__).parents[3] / "docs" / "growth"
+    results = GrowthFile(folder / "growth.csv", "")
+    most = int(results.notes["scale"].removeprefix("growth to ").replace(",", ""))
+    assert (folder / "growth.md").read_text().splitlines() == growth_lines(results, axes_to(most))

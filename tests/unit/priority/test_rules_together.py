@@ -49,6 +49,22 @@ def test_together_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [together.expression(number) for number in together] == [alone.expression(number) for number in alone]
 
 
+def test_bins_are_exact_where_that_takes_a_few_times_the_signatures() -> None:
+    """What a cell says is then certain. 61 bins to the third power are more signatures than so few rules get without it."""
+    rules = ray_pubsub.PriorityRules(LEVELS, cache=0)
+    texts = [
+        " and ".join(f"{name} >= {low} and {name} < {low + 1}" for name, low in zip("xyz", lows, strict=True))
+        for number in range(180)
+        if (lows := (number % 60, number * 7 % 60, number * 11 % 60))
+    ]
+    rules.add_many(range(len(texts)), ["high"] * len(texts), texts)
+    events = [{"x": n % 60 + 0.5, "y": n * 7 % 60 + 0.5, "z": n * 11 % 60 + 0.5} for n in range(60)]
+    assert set(rules.priorities(events)) == {"high"}
+    stats = rules.stats()
+    assert stats.vectors[0].bins == (61, 61, 61)
+    assert (stats.confirmation.sure, stats.confirmation.asked) == (60, 0)
+
+
 def test_a_large_set_is_matched_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     """No box is worked out for any of its constants, and it is not parsed in Python."""
 

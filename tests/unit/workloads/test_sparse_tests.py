@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from ray_pubsub import MatchIndex
-from ray_pubsub.workloads import SparseTests, Workload, forms, generate_sparse, keywords, prefixes, products
+from ray_pubsub.workloads import (
+    SparseTests,
+    Workload,
+    forms,
+    generate_sparse,
+    keywords,
+    prefixes,
+    product_sets,
+    products,
+)
 from ray_pubsub.workloads.distributions import distinct_in_rows
 
 SMALL = SparseTests(subscriptions=4000, dimensions=500, events=50)
@@ -64,6 +74,18 @@ def test_products_ask_less_unevenly_than_products_carry() -> None:
 
     assert heaviest(made.attribute) < heaviest(made.event_attribute)
     assert not repeated(made.offsets, made.attribute)
+    assert (made.low == made.high).all()
+
+
+def test_product_sets_are_those_subscriptions_with_more_values() -> None:
+    plain, sets = products(300, events=40), product_sets(300, events=40)
+    assert sets.events == plain.event_dicts() and len(sets.texts) == 300
+    test = sets.texts[0].split(" and ")[0]
+    assert test.startswith(f"a{plain.attribute[0]} in (") and str(plain.low[0]) in re.findall(r"\d+", test)[1:]
+    index = MatchIndex("opindex")
+    index.add_many(range(300), sets.texts)
+    found = index.match_many(sets.events)
+    assert all(set(right.tolist()) <= set(found[event]) for event, right in enumerate(plain.matches()))
 
 
 def agrees(made: Workload) -> None:

@@ -1,0 +1,57 @@
+"""One picture of everything that grows: a column per axis, a row per measure, measurements on their fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.figures.drawing import logarithmic, write_png
+from benchmarks.growth.axes import SHAPES, Axis
+from benchmarks.growth.document import MEASURES
+from benchmarks.growth.fitting import STEEPEST, fit_power
+from benchmarks.growth.results import GrowthFile
+
+__all__ = ["draw"]
+
+
+def draw(chosen: list[Axis], results: GrowthFile, folder: Path) -> None:
+    """Writes growth.png and growth.svg."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    with pyplot.rc_context(
+        {"svg.fonttype": "none", "svg.hashsalt": "growth", "font.size": 8, "axes.grid": True, "grid.alpha": 0.3}
+    ):
+        figure, grid = pyplot.subplots(
+            len(MEASURES), len(chosen), figsize=(3.0 * len(chosen), 8.4), layout="constrained"
+        )
+        for column, axis in enumerate(chosen):
+            rows = results.of(axis.name)
+            sizes = [row["size"] for row in rows]
+            for line, (measure, title) in enumerate(MEASURES.items()):
+                place, values = grid[line][column], [row[measure] for row in rows]
+                fit = fit_power(sizes, values, STEEPEST if axis.name in SHAPES else 2.0)
+                between = np.geomspace(sizes[0], sizes[-1], 60)
+                place.plot(between, [fit.at(size) for size in between], color="#bbbbbb", linewidth=3)
+                place.plot(sizes, values, "o-", color="#d62728", markersize=4, linewidth=1)
+                place.set_title(f"∝ n^{fit.exponent:.2f}" if line else f"{axis.label}\n∝ n^{fit.exponent:.2f}")
+                logarithmic(place, "x")
+                logarithmic(place, "y")
+                if column == 0:
+                    place.set_ylabel(title)
+        figure.text(
+            0,
+            -0.01,
+            f"{results.notes['processor']}, {results.notes['versions']}; grey: fitted",
+            fontsize=6,
+            color="#666666",
+            va="top",
+        )
+        write_png(
+            figure, folder / "growth.png", "; ".join(f"{name}: {text}" for name, text in results.notes.items()), 110
+        )
+        figure.savefig(folder / "growth.svg", bbox_inches="tight", metadata={"Date": None})
+        pyplot.close(figure)
