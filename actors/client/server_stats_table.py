@@ -178,7 +178,9 @@ def _troubles(stats: ServerStats) -> Table:
 
 def _refused(told: dict[str, Any]) -> str:
     """Returns the number of refused batches, and of which levels they were, the highest first."""
-    levels = [f"{level} {_count(count)}" for level, count in reversed(told.get("refused_by_level", {}).items()) if count]
+    levels = [
+        f"{level} {_count(count)}" for level, count in reversed(told.get("refused_by_level", {}).items()) if count
+    ]
     return _count(told["refused"]) + (f" ({', '.join(levels)})" if levels else "")
 
 
