@@ -124,7 +124,7 @@ class Mailbox:
         for _, sequence, _ in runs:
             self._delivered += len(sequence)
         # If nothing may be dropped, room was checked before the batch was written. What came back since must not push it out.
-        admission = self._queue.put_runs(runs, enqueued=enqueued, regardless=admitted or not self._drops)
+        admission = self._queue.put(runs, enqueued=enqueued, regardless=admitted or not self._drops)
         if not admission.lost:
             return []
         self._count_lost(admission.lost)
@@ -280,7 +280,7 @@ class Mailbox:
         revived = [number for position, number in enumerate(chosen) if position not in refused]
         for number in revived:
             dead = self._dead.pop(number)
-            self._queue.put_runs([(dead.level, (number,), dead.size)], regardless=True)
+            self._queue.put([(dead.level, (number,), dead.size)], regardless=True)
         return revived
 
     def purge_dead(self, sequence: Iterable[int] | None) -> list[int]:

@@ -17,7 +17,6 @@ from actors.mailboxes.intake import MailboxIntake
 from actors.mailboxes.offsets.batch_marks import BatchMarks
 from actors.mailboxes.offsets.offset_reading import OffsetReading
 from actors.mailboxes.queue.levels import level_names
-from actors.mailboxes.queue.levels import seconds as checked_seconds
 from actors.mailboxes.queue.on_time import LevelStats
 from actors.mailboxes.settings import MailboxSettings
 from actors.mailboxes.state import MailboxState
@@ -28,6 +27,7 @@ from actors.mailboxes.waiters import Waiters
 from actors.storage.backup import copy_store
 from ray_pubsub.errors import SettingError
 from ray_pubsub.failpoints import reach
+from ray_pubsub.model.arguments import check_seconds, check_whole
 
 __all__ = ["Mailboxes"]
 
@@ -121,7 +121,7 @@ class Mailboxes:
         """Returns the subscribers whose mailboxes may have something that was not there at `after` (that of the previous answer; None
         for the first call), as soon as there are any, and none after `wait` seconds. Deliveries that come back by a timer (a
         visibility timeout, the delay of a nack) are not reported."""
-        ends = time.monotonic() + checked_seconds("wait", wait)
+        ends = time.monotonic() + check_seconds("wait", wait)
         arrivals, woken = self._waiters.arrivals, threading.Event()
         while True:
             with self._lock:
@@ -193,7 +193,7 @@ class Mailboxes:
     def dead_letters(self, subscriber: str | int, limit: int | None = None) -> list[DeadLetter]:
         """Returns up to `limit` dead letters, oldest first."""
         if limit is not None:
-            _checked_limit(limit)
+            check_whole("limit", limit, 1)
         with self._lock:
             return self._state.dead_letters(subscriber, limit)
 
@@ -284,17 +284,12 @@ def _all(receipts: list[Receipt]) -> list[int]:
 
 
 def _checked_poll(limit: int, wait: float) -> float:
-    _checked_limit(limit)
-    return checked_seconds("wait", wait)
-
-
-def _checked_limit(limit: int) -> None:
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise SettingError("limit", f"must be a whole number of at least 1, not {limit!r}")
+    check_whole("limit", limit, 1)
+    return check_seconds("wait", wait)
 
 
 def _finite(name: str, value: float) -> float:
-    checked = checked_seconds(name, value)
+    checked = check_seconds(name, value)
     if not isfinite(checked):
         raise SettingError(name, "must be a finite number of seconds")
     return checked

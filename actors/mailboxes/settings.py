@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from actors.mailboxes.queue.levels import PerLevel, level_names, per_level, seconds
+from actors.mailboxes.queue.levels import PerLevel, level_names, per_level
 from actors.mailboxes.queue.policy import Policy, Strict, Weighted
 from ray_pubsub.errors import SettingError
+from ray_pubsub.model.arguments import check_choice, check_seconds, check_whole
 
 __all__ = ["MailboxOverflow", "MailboxSettings"]
 
@@ -50,31 +51,19 @@ class MailboxSettings:
     """The most bytes that each of these two may take. Beyond it, the oldest are forgotten, even if they are fewer than `window`."""
 
     def __post_init__(self) -> None:
-        per_level("deadlines", self.deadlines, level_names(self.levels), inf, seconds)
-        seconds("visibility_timeout", self.visibility_timeout)
+        per_level("deadlines", self.deadlines, level_names(self.levels), inf, check_seconds)
+        check_seconds("visibility_timeout", self.visibility_timeout)
         if self.weights is not None and self.longest_wait is not None:
             raise SettingError("weights", "cannot be combined with longest_wait")
         self.policy.scheduler(level_names(self.levels))
-        if self.overflow not in get_args(MailboxOverflow):
-            raise SettingError(
-                "overflow", f"must be one of {', '.join(get_args(MailboxOverflow))}, not {self.overflow!r}"
-            )
-        if self.expired not in ("deliver-late", "drop"):
-            raise SettingError("expired", f"must be 'deliver-late' or 'drop', not {self.expired!r}")
+        check_choice("overflow", self.overflow, get_args(MailboxOverflow))
+        check_choice("expired", self.expired, ("deliver-late", "drop"))
         for name in ("capacity", "capacity_bytes", "delivery_limit"):
-            _at_least(name, getattr(self, name), 1, or_none=True)
-        _at_least("in_flight_limit", self.in_flight_limit, 1)
-        _at_least("dead_capacity", self.dead_capacity, 0)
-        _at_least("window", self.window, 0)
-        _at_least("window_bytes", self.window_bytes, 1)
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), 1)
+        for name, least in (("in_flight_limit", 1), ("dead_capacity", 0), ("window", 0), ("window_bytes", 1)):
+            check_whole(name, getattr(self, name), least)
 
     @property
     def policy(self) -> Policy:
         return Strict(self.longest_wait) if self.weights is None else Weighted(self.weights)
-
-
-def _at_least(name: str, value: Any, least: int, or_none: bool = False) -> None:
-    if or_none and value is None:
-        return
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise SettingError(name, f"must be a whole number of at least {least}, not {value!r}")

@@ -71,7 +71,7 @@ def simulated(policy: Policy, overflow: Overflow, load: float, events: int) -> l
     for number, (instant, level) in enumerate(zip(arrivals, levels, strict=True)):
         serve_until(instant)
         clock.now = instant
-        lost += len(queue.put(number, level).lost)
+        lost += len(queue.put([(level, [number], 0)]).lost)
     serve_until(float("inf"))
     stats = queue.stats()
     assert delivered + lost == events == sum(level.put for level in stats)
@@ -121,14 +121,14 @@ def throughput_table() -> Table:
 
 def through(policy: Policy, items: list[int], levels: list[int]) -> None:
     queue = PriorityQueue(LEVELS, deadlines=DEADLINES, policy=policy, capacity=len(items))
-    queue.put_many(items, levels)
+    queue.put([(level, [item], 0) for item, level in zip(items, levels, strict=True)])
     drained(queue, len(items), lambda: len(queue.take(1_000).deliveries))
 
 
 def one_by_one(policy: Policy, items: list[int], levels: list[int]) -> None:
     queue = PriorityQueue(LEVELS, deadlines=DEADLINES, policy=policy, capacity=len(items))
     for item, level in zip(items, levels, strict=False):
-        queue.put(item, level)
+        queue.put([(level, [item], 0)])
     drained(queue, len(items), lambda: len(queue.take(1).deliveries))
 
 

@@ -59,7 +59,9 @@ def as_objects(given: list[DeliveryBatch], subscribers: int) -> Timing:
         codes, levels = batch.subscribers[order], batch.levels[order]
         bounds = [0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
         for first, end in pairwise(bounds):
-            queues[codes[first]].put_many(range(first, end), levels[first:end])
+            queues[codes[first]].put(
+                [(level, [number], 0) for number, level in enumerate(levels[first:end].tolist(), first)]
+            )
         seconds.append(time.perf_counter() - start)
     assert sum(map(len, queues)) == sum(map(len, given))
     return Timing(seconds[1:])

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ray_pubsub.errors import SettingError
 
-__all__ = ["PerLevel", "level_names", "per_level", "seconds"]
+__all__ = ["PerLevel", "level_names", "per_level"]
 
 Value = TypeVar("Value")
 PerLevel = Mapping[str, Value] | Sequence[Value]
@@ -43,10 +43,3 @@ def per_level(
             setting, f"must be a value for each of the {len(levels)} levels, lowest first, not {values!r}"
         )
     return tuple(checked(setting, value) for value in values)
-
-
-def seconds(setting: str, value: float) -> float:
-    """Checks a duration in seconds: zero or more, infinity included."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-        raise SettingError(setting, f"must be a number of seconds of at least 0, not {value!r}")
-    return float(value)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from heapq import heapify, heappop, heappush
+from collections.abc import Iterator
+from heapq import heappop, heappush
 from itertools import chain, repeat
 from math import inf
 from operator import lt
@@ -29,7 +29,7 @@ class Line:
     Entries that were put as a run (`run.Run`) are one element of the deque.
     """
 
-    __slots__ = ("_fresh", "_latest_due", "_returned", "_returned_orders", "_runs", "_sorted_by_due", "_within_runs")
+    __slots__ = ("_fresh", "_returned", "_returned_orders", "_runs", "_within_runs")
 
     def __init__(self) -> None:
         self._fresh: deque[Waiting | Run] = _EMPTY
@@ -37,9 +37,6 @@ class Line:
         self._within_runs = 0  # entries of runs, beyond one for each run
         self._returned: list[Waiting] = []
         self._returned_orders = _NONE_RETURNED
-        # With deadlines per level and a clock that does not go back the due times are sorted; an entry's own deadline may break that.
-        self._sorted_by_due = True
-        self._latest_due = -inf
 
     def __len__(self) -> int:
         # A withdrawn entry is still in the heap, but not among its orders.
@@ -55,37 +52,13 @@ class Line:
         return self._returned[0] if self._returned else self._fresh[0]
 
     def append(self, entry: Waiting) -> None:
-        if not self._fresh:
-            self._begin()
-        if entry[DUE] < self._latest_due:
-            self._sorted_by_due = False
-        else:
-            self._latest_due = entry[DUE]
-        self._fresh.append(entry)
+        self._own_deque().append(entry)
 
-    def extend(self, entries: Sequence[Waiting]) -> None:
-        dues = list(map(due_of, entries))
-        if not self._fresh:
-            self._begin()
-        if dues[0] < self._latest_due or any(map(lt, dues[1:], dues)):
-            self._sorted_by_due = False
-        self._latest_due = max(self._latest_due, dues[-1])
-        self._fresh.extend(entries)
-
-    def append_run(self, run: Run, due: float) -> None:
-        """Appends a run of at least one entry, with its due time."""
+    def append_run(self, run: Run) -> None:
+        """Appends a run of at least one entry."""
         self._within_runs += len(run) - 1
         self._runs += 1
-        if not self._fresh:
-            self._begin()
-        if due < self._latest_due:
-            self._sorted_by_due = False
-        else:
-            self._latest_due = due
-        self._fresh.append(run)
-
-    def was_never_taken(self, order: int) -> bool:
-        return bool(self._fresh) and order >= self._fresh[0][ORDER]
+        self._own_deque().append(run)
 
     def give_back(self, entry: Waiting) -> bool:
         """Puts an entry back that was taken. Returns False if it is here already."""
@@ -117,40 +90,21 @@ class Line:
         return popped
 
     def pop_overdue_heads(self, now: float) -> list[Waiting]:
-        """Removes and returns the overdue entries at the front. These are all overdue entries if the due times are sorted."""
+        """Removes and returns the overdue entries at the front."""
         popped: list[Waiting] = []
         while len(self) and self.head[DUE] < now:
             popped += self._pop_head()
         return popped
-
-    def remove_overdue(self, now: float) -> list[Waiting]:
-        """Removes and returns all overdue entries, in order. Takes time proportional to what leaves, or to all entries if due times are
-        not sorted."""
-        orders = self._returned_orders
-        removed = sorted(entry for entry in self._returned if entry[DUE] < now and entry[ORDER] in orders)
-        if removed:
-            orders.difference_update(entry[ORDER] for entry in removed)
-            self._returned = [entry for entry in self._returned if entry[ORDER] in orders]
-            heapify(self._returned)
-        while self._fresh and self._fresh[0][DUE] < now:
-            removed += self._pop_fresh(inf)
-        if not self._sorted_by_due and any(map(lt, map(due_of, self._fresh), repeat(now))):
-            for _ in range(len(self._fresh)):  # rotates once; the entries that stay go back to the end
-                if self._fresh[0][DUE] < now:
-                    removed += self._pop_fresh(inf)
-                else:
-                    self._fresh.rotate(-1)
-        return removed
 
     def count_overdue(self, now: float) -> int:
         if not self._runs:
             return sum(map(lt, map(due_of, self), repeat(now)))
         return sum(len(each) if isinstance(each, Run) else 1 for each in self if each[DUE] < now)
 
-    def _begin(self) -> None:
-        self._sorted_by_due, self._latest_due = True, -inf
+    def _own_deque(self) -> deque[Waiting | Run]:
         if self._fresh is _EMPTY:
             self._fresh = deque()
+        return self._fresh
 
     def _pop_head(self, count: float = inf) -> list[Waiting]:
         """Removes and returns the first entry or, of a run, up to `count` of its entries, which are alike in all that a caller looks at."""

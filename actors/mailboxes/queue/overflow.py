@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 from actors.mailboxes.queue.entries import ORDER
 from actors.mailboxes.queue.line import Line
-from ray_pubsub.errors import SettingError
 
-__all__ = ["Overflow", "refused_groups", "victim_chooser"]
+__all__ = ["VICTIMS", "Overflow", "refused_groups"]
 
 Overflow = Literal["reject", "drop-oldest", "drop-lowest"]
 """reject: an item that does not fit does not enter. drop-oldest: the entry put first leaves, whatever its level. drop-lowest: of the
 lowest level that has entries, the one put first leaves; that may be the new one, if all others are of higher levels."""
-
-
-def victim_chooser(overflow: str) -> Callable[[Sequence[Line]], Line] | None:
-    """Returns the function that chooses the line whose front leaves, or None if none leaves."""
-    if not isinstance(overflow, str) or overflow not in get_args(Overflow):
-        raise SettingError("overflow", f"must be one of {', '.join(get_args(Overflow))}, not {overflow!r}")
-    return {"drop-oldest": _oldest, "drop-lowest": _lowest}.get(overflow)
 
 
 def refused_groups(
@@ -47,3 +39,7 @@ def _oldest(lines: Sequence[Line]) -> Line:
 
 def _lowest(lines: Sequence[Line]) -> Line:
     return next(line for line in lines if len(line))
+
+
+VICTIMS: dict[str, Callable[[Sequence[Line]], Line]] = {"drop-oldest": _oldest, "drop-lowest": _lowest}
+"""Chooses the line whose front leaves, for each way of overflow by which an entry leaves."""

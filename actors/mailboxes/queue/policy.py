@@ -13,9 +13,10 @@ from math import inf, nextafter
 from typing import Protocol
 
 from actors.mailboxes.queue.entries import ENQUEUED
-from actors.mailboxes.queue.levels import PerLevel, per_level, seconds
+from actors.mailboxes.queue.levels import PerLevel, per_level
 from actors.mailboxes.queue.line import Line
 from ray_pubsub.errors import SettingError
+from ray_pubsub.model.arguments import check_seconds
 
 __all__ = ["Policy", "Scheduler", "Strict", "Turn", "Weighted"]
 
@@ -53,7 +54,7 @@ class Strict:
 
     def __post_init__(self) -> None:
         if self.longest_wait is not None:
-            seconds("longest_wait", self.longest_wait)
+            check_seconds("longest_wait", self.longest_wait)
 
     def scheduler(self, levels: tuple[str, ...]) -> Scheduler:
         return _StrictScheduler(inf if self.longest_wait is None else float(self.longest_wait))

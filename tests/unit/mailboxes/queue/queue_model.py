@@ -118,12 +118,6 @@ class Model:
             self.turn_left = self.policy.weights[self.turn_level]
         return self.waiting(self.turn_level)[0]
 
-    def expire(self, now: float) -> list[Entry]:
-        expired = [entry for entry in self.waiting() if entry.due < now]
-        for entry in expired:
-            entry.fate = "expired"
-        return expired
-
     def fates(self, level: int, fate: str) -> int:
         return sum(entry.level == level and entry.fate == fate for entry in self.entries)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,16 +17,17 @@ from actors.mailboxes.queue.line import Line
 def test_what_came_back_leaves_in_its_old_order(dues: list[float], data: st.DataObject) -> None:
     line = Line()
     entries = [(order, 0.0, due, 0, 0, None) for order, due in enumerate(dues)]
-    line.extend(entries)
+    for entry in entries:
+        line.append(entry)
     taken = line.pop(data.draw(st.integers(0, len(entries))))
     back = data.draw(st.permutations(taken))
     for entry in back:
         assert line.give_back(entry)
         assert not line.give_back(entry)
     now = data.draw(st.integers(0, 9).map(float))
-    overdue = [entry for entry in entries if entry[2] < now]
-    assert line.count_overdue(now) == len(overdue)
-    assert line.remove_overdue(now) == overdue
-    assert line.pop(len(entries)) == [entry for entry in entries if entry[2] >= now]
+    assert line.count_overdue(now) == sum(entry[2] < now for entry in entries)
+    overdue = list(takewhile(lambda entry: entry[2] < now, entries))
+    assert line.pop_overdue_heads(now) == overdue
+    assert line.pop(len(entries)) == entries[len(overdue) :]
     assert len(line) == 0
     assert all(line.give_back(entry) for entry in back)  # nothing is remembered of what has left

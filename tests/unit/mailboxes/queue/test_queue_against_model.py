@@ -18,7 +18,6 @@ from tests.unit.mailboxes.queue.queue_model import Entry, Model, SimulatedClock
 
 # Quarters of a second are exact, so that sums and differences of times are.
 times = st.integers(0, 12).map(lambda quarters: quarters / 4)
-own_deadlines = st.none() | times | st.just(inf)
 
 
 @st.composite
@@ -64,11 +63,10 @@ class QueueAgainstModel(RuleBasedStateMachine):
         self.over_by = 0
         self.items = 0
 
-    def model_entry(self, level: int, enqueued: float | None, deadline: float | None, size: int) -> Entry:
+    def model_entry(self, level: int, enqueued: float | None, size: int) -> Entry:
         self.items += 1
         time = self.clock.now if enqueued is None else min(enqueued, self.clock.now)
-        due = time + (self.model.deadlines[level] if deadline is None else deadline)
-        return Entry(-1, f"item {self.items}", level, time, due, size)
+        return Entry(-1, f"item {self.items}", level, time, time + self.model.deadlines[level], size)
 
     def check_put(self, admission: Any, batch: list[Entry]) -> None:
         rejected, lost = self.model.put(batch, self.clock.now)
@@ -79,52 +77,35 @@ class QueueAgainstModel(RuleBasedStateMachine):
         if self.model.overflow != "reject":
             self.over_by = 0
 
-    @rule(data=st.data(), deadline=own_deadlines, size=st.integers(0, 25))
-    def put(self, data: st.DataObject, deadline: float | None, size: int) -> None:
-        level = data.draw(st.integers(0, self.model.levels - 1))
-        enqueued = data.draw(st.none() | st.integers(-8, 4).map(lambda quarters: self.clock.now + quarters / 4))
-        entry = self.model_entry(level, enqueued, deadline, size)
-        admission = self.queue.put(entry.item, level, enqueued=enqueued, deadline=deadline, size=size)
-        self.check_put(admission, [entry])
-
-    @rule(data=st.data(), plain=st.booleans(), count=st.integers(0, 15))
-    def put_many(self, data: st.DataObject, plain: bool, count: int) -> None:
-        level = st.integers(0, self.model.levels - 1)
-        levels = data.draw(st.lists(level, min_size=count, max_size=count))
-        deadlines: list[float | None] = [None] * count
-        sizes = [0] * count
-        if not plain:
-            deadlines = data.draw(st.lists(own_deadlines, min_size=count, max_size=count))
-            sizes = data.draw(st.lists(st.integers(0, 8), min_size=count, max_size=count))
-        batch = [self.model_entry(levels[at], None, deadlines[at], sizes[at]) for at in range(count)]
-        columns = {} if plain else {"deadlines": deadlines, "sizes": sizes}
-        admission = self.queue.put_many([entry.item for entry in batch], levels, **columns)  # type: ignore[arg-type]
-        self.check_put(admission, batch)
-
-    @rule(data=st.data(), lengths=st.lists(st.integers(0, 6), max_size=4), one_size=st.booleans())
-    def put_runs(self, data: st.DataObject, lengths: list[int], one_size: bool) -> None:
+    @rule(
+        data=st.data(),
+        lengths=st.lists(st.integers(0, 6), max_size=4),
+        one_size=st.booleans(),
+        most=st.sampled_from([8, 25]),
+    )
+    def put(self, data: st.DataObject, lengths: list[int], one_size: bool, most: int) -> None:
         enqueued = data.draw(st.none() | st.integers(-8, 4).map(lambda quarters: self.clock.now + quarters / 4))
         runs: list[tuple[int, list[str], list[int] | int]] = []
         batch: list[Entry] = []
         for length in lengths:
             level = data.draw(st.integers(0, self.model.levels - 1))
-            sizes = data.draw(st.lists(st.integers(0, 8), min_size=length, max_size=length))
+            sizes = data.draw(st.lists(st.integers(0, most), min_size=length, max_size=length))
             sizes = sizes[:1] * length if one_size else sizes
-            entries = [self.model_entry(level, enqueued, None, size) for size in sizes]
+            entries = [self.model_entry(level, enqueued, size) for size in sizes]
             runs.append((level, [entry.item for entry in entries], sizes[0] if one_size and sizes else sizes))
             batch += entries
         sizes = [entry.size for entry in batch]
         refused = self.queue.refused([1] * len(batch), sizes)
-        admission = self.queue.put_runs(runs, enqueued=enqueued)
+        admission = self.queue.put(runs, enqueued=enqueued)
         if not self.model.drops_expired:  # which makes room first
             assert list(refused) == list(admission.rejected)
         self.check_put(admission, batch)
 
     @rule(data=st.data(), length=st.integers(1, 5))
-    def put_run_regardless(self, data: st.DataObject, length: int) -> None:
+    def put_regardless(self, data: st.DataObject, length: int) -> None:
         level = data.draw(st.integers(0, self.model.levels - 1))
-        entries = [self.model_entry(level, None, None, 1) for _ in range(length)]
-        admission = self.queue.put_runs([(level, [entry.item for entry in entries], 1)], regardless=True)
+        entries = [self.model_entry(level, None, 1) for _ in range(length)]
+        admission = self.queue.put([(level, [entry.item for entry in entries], 1)], regardless=True)
         assert (admission.accepted, admission.rejected, admission.lost) == (length, (), ())
         for entry in entries:
             entry.order = len(self.model.entries)
@@ -171,12 +152,6 @@ class QueueAgainstModel(RuleBasedStateMachine):
             if delivery not in withdrawn:
                 self.model.entries[delivery.order].fate = "waiting"
                 self.over_by += 1
-
-    @rule()
-    def expire(self) -> None:
-        lost = self.queue.expire()
-        expected = sorted(self.model.expire(self.clock.now), key=lambda entry: (entry.level, entry.order))
-        assert of_queue(lost) == of_model(expected)
 
     @rule(passed=times)
     def time_passes(self, passed: float) -> None:
