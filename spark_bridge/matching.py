@@ -36,6 +36,7 @@ def match_events(
     event_id: str | None = None,
     columns: Iterable[str] | None = None,
     keep: bool | Iterable[str] = False,
+    metadata: bool = False,
     deliver: bool = False,
     strict: bool = True,
     errors: Literal["drop", "column", "fail"] = "drop",
@@ -56,6 +57,8 @@ def match_events(
         as by `monotonically_increasing_id`.
     columns: the columns that are attributes (`item.price` is a field of a struct); all, if not given.
     keep: True for all columns, or the columns of the event to keep beside its matches.
+    metadata: also the columns `data` (JSON as text) and `tags` (array<string>) of each match's subscription, as the registry has them when
+        a task first asks for them.
     deliver: also fill the mailboxes, once for each event, however often Spark runs a task. A repeated event is recognised by its `event_id`
         as in `Server.publish`, or else by its content, its partition and, in a stream, its micro-batch, among as many events as the
         server's mailbox setting `window` says. If a mailbox is full, the task waits.
@@ -86,6 +89,7 @@ def match_events(
         len(kept),
         errors,
         subscription_ids,
+        bool(metadata),
     )
     fields = [
         spark.StructField("event_id", id_type(chosen, bool(deliver))),
@@ -93,6 +97,9 @@ def match_events(
         spark.StructField("subscriber", spark.StringType()),
         spark.StructField("priority", spark.StringType()),
     ]
+    if metadata:
+        fields.append(spark.StructField("data", spark.StringType()))
+        fields.append(spark.StructField("tags", spark.ArrayType(spark.StringType(), False)))
     if errors == "column":
         fields.append(spark.StructField("error", spark.StringType()))
     fields += [spark.StructField(column.attribute, without_lengths(column.type)) for column in kept]

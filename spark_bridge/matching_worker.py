@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ray_pubsub.errors import EventError, TableError
+from spark_bridge.matched_metadata import MatchedMetadata
 from spark_bridge.publishing_worker import (
     BadRow,
     Handoff,
@@ -40,6 +41,7 @@ class Matching:
     """The number of last columns that are copied to the output."""
     errors: Literal["drop", "column", "fail"]
     subscription_ids: Literal["string", "long"]
+    metadata: bool
 
 
 def matching_function(matching: Matching) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -59,18 +61,19 @@ def match_batches(batches: Iterator[Any], matching: Matching) -> Iterator[Any]:
     place = task_place()
     if not matching.handoff.has_id:  # the partition column is in place of the id column
         place = replace(place, part=first.column(len(matching.handoff.attributes))[0].as_py())
+    described = MatchedMetadata()
     with server_used(matching.place) as server:
         events = while_connected(matching.place, chain([first], batches))
         for outcome in handed_over(server, events, matching.handoff, place):
             if outcome.bad and matching.errors == "fail":
                 raise EventError(None, f"event {outcome.first_bad}")
             if outcome.result is not None and len(outcome.result):
-                yield from _matches(outcome, matching)
+                yield from _matches(outcome, matching, described)
             if outcome.bad and matching.errors == "column":
                 yield from _bad_rows(outcome, matching).to_batches(ROWS_PER_YIELD)
 
 
-def _matches(outcome: Outcome, matching: Matching) -> Iterator[Any]:
+def _matches(outcome: Outcome, matching: Matching, described: MatchedMetadata) -> Iterator[Any]:
     result = outcome.result
     assert result is not None
     counts = result.counts()
@@ -80,6 +83,8 @@ def _matches(outcome: Outcome, matching: Matching) -> Iterator[Any]:
         result.arrow_subscribers(),
         result.arrow_priorities(),
     ]
+    if matching.metadata:
+        found += described.columns(result)
     if matching.errors == "column":
         found.append(pa.nulls(len(places), pa.string()))
     kept = _kept(outcome.rows, matching.kept)
@@ -109,6 +114,8 @@ def spans(counts: NDArray[np.int64], kept: list[Any]) -> Iterator[tuple[int, int
 def _bad_rows(outcome: Outcome, matching: Matching) -> Any:
     places = pa.array([bad.position for bad in outcome.bad], pa.int64())
     kinds = [pa.string() if matching.subscription_ids == "string" else pa.int64(), pa.string(), pa.string()]
+    if matching.metadata:
+        kinds += [pa.string(), pa.list_(pa.string())]
     columns = [outcome.ids.take(places), *(pa.nulls(len(places), kind) for kind in kinds)]
     columns.append(pa.array([bad.reason for bad in outcome.bad], pa.string()))
     columns += [column.take(places) for column in _kept(outcome.rows, matching.kept)]

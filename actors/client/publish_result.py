@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from actors.transport.publish_reply import Delivered, PublishReply
 from actors.transport.published_events import MOST_WARNINGS, PublishedEvents
 from ray_pubsub.errors import EventError, OverloadedError, counted
-from ray_pubsub.model.match_batch import MatchBatch, arrow_ids
-from ray_pubsub.model.metadata import Lookup, Metadata, data_of, distinct_data, tags_of
+from ray_pubsub.model.match_batch import MatchBatch, arrow_ids, object_column
+from ray_pubsub.model.metadata import Lookup, Metadata, data_of, distinct_data, metadata_columns, tags_of
 from ray_pubsub.sharding.merging import ShardMatches, chained, merge_matches, subscribers_of, unpacked_ids
 
 __all__ = ["PublishResult"]
@@ -167,17 +167,19 @@ class PublishResult:
             self._carried = distinct_data(self.lookup, self.subscription_ids.tolist())
         return self._carried
 
-    def to_arrow(self) -> pa.Table:
-        """Returns a table with a row for each match: event_id, subscription_id, subscriber, priority."""
+    def to_arrow(self, *, data: bool = False) -> pa.Table:
+        """Returns a table with a row for each match: event_id, subscription_id, subscriber, priority. `data`: also the columns `data`
+        (JSON as text) and `tags` (lists) of each match's subscription, as the methods of these names find them."""
         ids = self.packed_ids
-        return pa.table(
-            {
-                "event_id": arrow_ids("event_id", np.repeat(self.event_ids, self.counts())),
-                "subscription_id": ids if isinstance(ids, pa.Array) else arrow_ids("subscription_id", ids),
-                "subscriber": self.arrow_subscribers(),
-                "priority": self.arrow_priorities(),
-            }
-        )
+        columns = {
+            "event_id": arrow_ids("event_id", np.repeat(self.event_ids, self.counts())),
+            "subscription_id": ids if isinstance(ids, pa.Array) else arrow_ids("subscription_id", ids),
+            "subscriber": self.arrow_subscribers(),
+            "priority": self.arrow_priorities(),
+        }
+        if data:
+            columns |= metadata_columns(self._metadata(), self.subscription_ids.tolist())
+        return pa.table(columns)
 
     def arrow_subscribers(self) -> pa.Array:
         """Returns the name of each match's subscriber as an Arrow column."""
@@ -188,19 +190,20 @@ class PublishResult:
         levels = pa.array(np.repeat(self.levels, self.counts()).astype(np.int32))
         return pa.DictionaryArray.from_arrays(levels, list(self.level_names)).cast(pa.string())
 
-    def to_pandas(self) -> Any:
-        """Returns the same as a pandas DataFrame, in which ids of str and int may be mixed."""
+    def to_pandas(self, *, data: bool = False) -> Any:
+        """Returns the same as a pandas DataFrame, in which ids of str and int may be mixed, and `data` has values instead of JSON."""
         import pandas as pd
 
         counts = self.counts()
-        return pd.DataFrame(
-            {
-                "event_id": np.repeat(self.event_ids, counts),
-                "subscription_id": self.subscription_ids,
-                "subscriber": self.subscribers,
-                "priority": np.repeat(self.priorities, counts),
-            }
-        )
+        columns = {
+            "event_id": np.repeat(self.event_ids, counts),
+            "subscription_id": self.subscription_ids,
+            "subscriber": self.subscribers,
+            "priority": np.repeat(self.priorities, counts),
+        }
+        if data:
+            columns |= {"data": object_column(self.data()), "tags": object_column(self.tags())}
+        return pd.DataFrame(columns)
 
     def raise_if_rejected(self, retry_after: float = 1.0) -> None:
         """Raises OverloadedError if a mailbox was full. Publishing the same events again, with the same event ids or under the error's

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.errors import EventError, TableError, counted
-from ray_pubsub.model.metadata import Lookup, data_of, distinct_data, tags_of
+from ray_pubsub.model.metadata import Lookup, data_of, distinct_data, metadata_columns, tags_of
 
-__all__ = ["MatchBatch", "arrow_ids"]
+__all__ = ["MatchBatch", "arrow_ids", "object_column"]
 
 
 @dataclass(slots=True, eq=False)
@@ -79,9 +79,10 @@ class MatchBatch:
             self.offsets, self.subscription_ids, self.event_ids, self.priorities, self.errors, self.warnings, self.moment,
         )  # fmt: skip
 
-    def to_arrow(self) -> Any:
+    def to_arrow(self, *, data: bool = False) -> Any:
         """Returns a pyarrow Table: event_id, subscription_id and, if there are any, priority. An Arrow column has one type, so mixed ids
-        of str and int raise a TableError: 5 and "5" would become one."""
+        of str and int raise a TableError: 5 and "5" would become one. `data`: also the columns `data` (JSON as text) and `tags` (lists) of
+        each match's subscription, as the methods of these names find them."""
         import pyarrow as pa
 
         columns = {
@@ -90,15 +91,19 @@ class MatchBatch:
         }
         if self.priorities is not None:
             columns["priority"] = arrow_ids("priority", np.repeat(self.priorities, self.counts()))
+        if data:
+            columns |= metadata_columns(self._found(), self.subscription_ids.tolist())
         return pa.table(columns)
 
-    def to_pandas(self) -> Any:
-        """Returns the same as a pandas DataFrame, in which ids of str and int may be mixed."""
+    def to_pandas(self, *, data: bool = False) -> Any:
+        """Returns the same as a pandas DataFrame, in which ids of str and int may be mixed, and `data` has values instead of JSON."""
         import pandas as pd
 
         columns = {"event_id": self._event_column(), "subscription_id": self.subscription_ids}
         if self.priorities is not None:
             columns["priority"] = np.repeat(self.priorities, self.counts())
+        if data:
+            columns |= {"data": object_column(self.data()), "tags": object_column(self.tags())}
         return pd.DataFrame(columns)
 
     def _event_column(self) -> NDArray[Any]:
@@ -109,6 +114,13 @@ class MatchBatch:
         bad = f", {counted(len(self.errors), 'bad event')}" if self.errors else ""
         found = counted(len(self), "match", "matches")
         return f"MatchBatch({found} of {counted(len(self.event_ids), 'event')}{bad})"
+
+
+def object_column(values: list[Any]) -> NDArray[Any]:
+    """Returns the values as they are: numpy would read a list of lists as a table."""
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found
 
 
 def arrow_ids(name: str, column: NDArray[Any]) -> Any:

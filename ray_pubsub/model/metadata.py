@@ -12,7 +12,7 @@ from ray_pubsub.model.as_list import as_list, is_table
 
 __all__ = [
     "MOST_BYTES", "MOST_TAGS", "Described", "Metadata", "check_tag", "data_of", "described", "distinct_data", "given_columns",
-    "metadata_of", "tags_of",
+    "metadata_columns", "metadata_of", "tags_of",
 ]  # fmt: skip
 
 MOST_BYTES = 4096
@@ -149,6 +149,17 @@ def distinct_data(lookup: Lookup | None, ids: Any) -> dict[Any, Metadata | None]
         raise SettingError("data", "is asked for where events were matched; this result came from another process")
     distinct = list(dict.fromkeys(ids))
     return dict(zip(distinct, lookup(distinct), strict=True))
+
+
+def metadata_columns(known: Mapping[Any, Metadata | None], ids: Iterable[Any]) -> dict[str, Any]:
+    """Returns Arrow columns for these ids: `data`, JSON as text and null where there is none, and `tags`, lists of texts."""
+    import pyarrow as pa
+
+    place = {id: number for number, id in enumerate(known)}
+    found = list(known.values())
+    rows = pa.array([place[id] for id in ids], pa.int64())
+    data = pa.array([each and each.text for each in found], pa.string())
+    return {"data": data.take(rows), "tags": pa.array(map(tags_of, found), pa.list_(pa.string())).take(rows)}
 
 
 def _each(name: str, given: Any, count: int, one: type) -> list[Any]:

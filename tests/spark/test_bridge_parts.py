@@ -21,11 +21,13 @@ import pytest
 from actors.client.deliverable_rows import beyond_calendar, in_utc
 from actors.mailboxes.event_content import pack_event
 from ray_pubsub.errors import ClusterError, SettingError, TableError
+from ray_pubsub.model.metadata import Metadata
 from ray_pubsub.model.utf8 import valid_utf8
-from spark_bridge import worker_server
+from spark_bridge import matched_metadata, worker_server
 from spark_bridge.arrow_portions import BYTES_AT_MOST, LEAST_ROWS, MATCHES_AT_MOST, Portions, by_halves
 from spark_bridge.data_source.delivery_source import _json
 from spark_bridge.data_source.source_options import SourceOptions
+from spark_bridge.matched_metadata import MatchedMetadata
 from spark_bridge.matching_worker import BYTES_PER_YIELD, ROWS_PER_YIELD, spans
 from spark_bridge.row_ids import ContentIds, row_numbers
 from spark_bridge.task_place import TaskPlace, streaming_task, task_place
@@ -230,3 +232,28 @@ def test_a_process_is_part_of_one_cluster_and_notices_when_it_is_gone(monkeypatc
         list(while_connected(there, [1]))
     assert server_of(there) is not second and closed[2:] == [there.address]
     shutil.rmtree(folder)
+
+
+class _Matched:
+    """A result as far as its subscriptions' metadata is concerned."""
+
+    def __init__(self, ids: list[Any], asked: list[list[Any]]) -> None:
+        self.subscription_ids = np.array(ids, object)
+        self.asked = asked
+
+    def lookup(self, ids: list[Any]) -> list[Metadata | None]:
+        self.asked.append(list(ids))
+        return [None if id == "c" else Metadata(f'"{id}"', (f"t{id}",)) for id in ids]
+
+
+def test_a_task_asks_for_the_metadata_of_each_subscription_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[Any]] = []
+    known = MatchedMetadata()
+    data, tags = known.columns(_Matched(["a", "c", "a"], asked))  # type: ignore[arg-type]
+    assert (data.to_pylist(), tags.to_pylist()) == (['"a"', None, '"a"'], [["ta"], [], ["ta"]])
+    data, tags = known.columns(_Matched(["b", "c", "a"], asked))  # type: ignore[arg-type]
+    assert (data.to_pylist(), tags.to_pylist()) == (['"b"', None, '"a"'], [["tb"], [], ["ta"]])
+    assert asked == [["a", "c"], ["b"]]
+    monkeypatch.setattr(matched_metadata, "KNOWN_AT_MOST", 2)
+    known.columns(_Matched(["a"], asked))  # type: ignore[arg-type]
+    assert asked[2:] == [["a"]]

@@ -81,7 +81,7 @@ def test_the_same_as_an_index_in_process(
 
 
 def test_columns_are_kept_and_ids_are_what_they_are(spark: SparkSession, server: Server) -> None:
-    server.subscribe("keeper", "keep.x < 3 and keep.m.color = 'red'", id=5)
+    server.subscribe("keeper", "keep.x < 3 and keep.m.color = 'red'", id=5, data={"title": "five"}, tags=["b", "a"])
     frame = spark.sql(
         "select 'e' || id as event_id, named_struct('x', id, 'm', map('color', 'red')) as keep, array(id, id + 1) as tags, "
         "cast(id as decimal(5, 2)) as amount, timestamp'2024-05-01 10:00:00' as at from range(0, 6, 1, 2)"
@@ -96,9 +96,11 @@ def test_columns_are_kept_and_ids_are_what_they_are(spark: SparkSession, server:
         (f"e{n}", 5, [n, n + 1], n, {"color": "red"}) for n in range(3)
     ]
     assert {row.at for row in got} == {datetime.datetime(2024, 5, 1, 10)}
-    assert [
-        row.asDict()["keep.x"] for row in match_events(frame, server, columns=["keep"], keep=["keep.x"]).take(1)
-    ] == [0]
+    (row,) = match_events(frame, server, columns=["keep"], keep=["keep.x"], metadata=True).take(1)
+    assert row.asDict() | {"event_id": 0} == {
+        "event_id": 0, "subscription_id": "5", "subscriber": "keeper", "priority": row.priority,
+        "data": '{"title":"five"}', "tags": ["a", "b"], "keep.x": 0,
+    }  # fmt: skip
     server.unsubscribe(5)
 
 
@@ -115,7 +117,8 @@ def test_bad_rows_are_told_as_chosen(spark: SparkSession, server: Server) -> Non
     frame = bad_frame(spark)
     good = {n for n in range(40) if n % 4 and n % 8 != 1}
     assert {row.event_id for row in match_events(frame, server, event_id="id").collect()} == good
-    told = match_events(frame, server, event_id="id", errors="column", keep=["amount"]).collect()
+    told = match_events(frame, server, event_id="id", errors="column", keep=["amount"], metadata=True).collect()
+    assert {(row.data, tuple(row.tags or ())) for row in told} == {(None, ())}
     assert {row.event_id for row in told if row.error is None} == good
     bad = [row for row in told if row.error is not None]
     assert all(row.subscription_id is row.subscriber is row.priority is None and row.amount is not None for row in bad)

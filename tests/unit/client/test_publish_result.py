@@ -11,6 +11,7 @@ import pytest
 from actors.client.publish_result import PublishResult
 from actors.transport.publish_reply import Delivered
 from ray_pubsub.errors import EventError, OverloadedError
+from ray_pubsub.model.metadata import Metadata
 from ray_pubsub.sharding.merging import ShardMatches, packed_ids
 
 NAMES = {1: "a", 2: "b", 7: "g"}
@@ -54,6 +55,23 @@ def test_as_an_arrow_table() -> None:
         "subscriber": ["a", "g", "a"],
         "priority": ["low", "high", "high"],
     }
+
+
+def test_data_and_tags_are_columns_on_request() -> None:
+    asked: list[Any] = []
+
+    def lookup(ids: Any) -> list[Metadata | None]:
+        asked.append(list(ids))
+        return [Metadata('{"n":1}', ("t",)) if id == "s1" else None for id in ids]
+
+    found = result(["e1", "e2"], matches([("s1", 1)], [("s1", 7), ("s3", 1)]), lookup=lookup)
+    table = found.to_arrow(data=True)
+    assert table.column_names == ["event_id", "subscription_id", "subscriber", "priority", "data", "tags"]
+    assert table["data"].to_pylist() == ['{"n":1}', '{"n":1}', None]
+    assert table["tags"].to_pylist() == [["t"], ["t"], []]
+    frame = found.to_pandas(data=True)
+    assert (list(frame["data"]), list(frame["tags"])) == ([{"n": 1}, {"n": 1}, None], [("t",), ("t",), ()])
+    assert asked == [["s1", "s3"]]
 
 
 def test_bad_events_have_no_matches() -> None:

@@ -71,6 +71,28 @@ def test_to_pandas(batch: MatchBatch) -> None:
     pd.testing.assert_frame_equal(batch.to_pandas(), expected, check_dtype=False)
 
 
+def test_data_and_tags_are_columns_on_request() -> None:
+    index = MatchIndex()
+    index.add(1, "x > 0", data={"title": "one"}, tags=["b", "a"])
+    index.add(2, "x > 1", data=[1, [2]])
+    index.add(3, "x > 1", tags=["c"])
+    batch = index.match_many([{"x": 2}, {"x": 1}, {}])
+    table = batch.to_arrow(data=True)
+    assert table.column_names == ["event_id", "subscription_id", "data", "tags"]
+    assert table.schema.field("tags").type == pa.list_(pa.string())
+    assert sorted(table.select(["event_id", "subscription_id", "data", "tags"]).to_pylist(), key=str) == [
+        {"event_id": 0, "subscription_id": 1, "data": '{"title":"one"}', "tags": ["a", "b"]},
+        {"event_id": 0, "subscription_id": 2, "data": "[1,[2]]", "tags": []},
+        {"event_id": 0, "subscription_id": 3, "data": None, "tags": ["c"]},
+        {"event_id": 1, "subscription_id": 1, "data": '{"title":"one"}', "tags": ["a", "b"]},
+    ]
+    frame = batch.to_pandas(data=True)
+    rows = sorted(zip(frame["subscription_id"], frame["data"], frame["tags"], strict=True), key=str)
+    assert rows[1:] == [(1, {"title": "one"}, ("a", "b")), (2, [1, [2]], ()), (3, None, ("c",))]
+    assert index.match_many([{}]).to_arrow(data=True).num_rows == 0
+    assert batch.to_arrow().column_names == ["event_id", "subscription_id"]
+
+
 def test_priorities_are_repeated_for_each_match() -> None:
     batch = MatchBatch(
         offsets=np.array([0, 2, 2, 3]),
