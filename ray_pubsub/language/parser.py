@@ -34,7 +34,7 @@ from ray_pubsub.language.tree import (
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["parse", "parse_term"]
+__all__ = ["parse", "parse_predicate", "parse_term", "parse_value"]
 
 BEFORE_STRING: dict[str, tuple[Kind, Callable[[str], Any]]] = {
     "TIMESTAMP": (Kind.TIMESTAMP, words.read_moment),
@@ -63,6 +63,30 @@ def parse_term(text: str) -> Term:
         return _Parser(text, WITHOUT_LIMITS).term()
     except GIVEN_UP:
         return parse_term_by_grammar(text)
+
+
+def parse_value(text: str, limits: Limits) -> Term | None:
+    """Returns the value that a part of an expression is; None if this parser does not read it as one."""
+    try:
+        check_size(text, limits)
+        parser = _Parser(text, limits)
+        found = _term(parser.value())
+        predicates.check_has_value(found)
+    except GIVEN_UP:
+        return None
+    return found
+
+
+def parse_predicate(text: str, limits: Limits) -> Tree | None:
+    """Returns the predicate that a part of an expression is, without `and`, `or` or `not` before it; None if this parser does not read it as
+    one."""
+    try:
+        check_size(text, limits)
+        _, tree = _condition(_Parser(text, limits).predicate())
+        predicates.check_leaves(tree, limits)
+    except GIVEN_UP:
+        return None
+    return tree
 
 
 def read(text: str, limits: Limits) -> Tree:
@@ -105,6 +129,20 @@ class _Parser:
     def expression(self) -> Any:
         """Parses the whole text."""
         found = self._expression()
+        if self._kind != "END":
+            raise UnreadableText
+        return found
+
+    def value(self) -> Any:
+        """Parses the whole text, which is one value."""
+        found = self._value(JOIN)
+        if self._kind != "END":
+            raise UnreadableText
+        return found
+
+    def predicate(self) -> Any:
+        """Parses the whole text, which is one predicate."""
+        found = self._predicate()
         if self._kind != "END":
             raise UnreadableText
         return found

@@ -18,17 +18,23 @@ from ray_pubsub.kernels.texts import layout
 from ray_pubsub.kernels.texts.layout import Parsed
 from ray_pubsub.kernels.texts.parse import TextLimits, parse_texts
 from ray_pubsub.language import words
+from ray_pubsub.language.building.predicates import in_lower_case
+from ray_pubsub.language.building.term_kinds import kind_of
 from ray_pubsub.language.functions.folding import simple_lower
+from ray_pubsub.language.parser import parse_value
 from ray_pubsub.language.patterns import compile_regexp
 from ray_pubsub.language.plain_regexps import is_plainly_valid
 from ray_pubsub.language.printer import computed_name
-from ray_pubsub.language.terms import Attribute, Call, Term
+from ray_pubsub.language.terms import Attribute, Call, Condition, Term
 from ray_pubsub.model.event_batch import split_number
 from ray_pubsub.model.text_column import TextBytes, TextColumn
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
 __all__ = ["ParsedTexts"]
+
+ANY_KIND = -1
+"""Of attributes whose kind depends on the event."""
 
 READERS: dict[int, tuple[Kind, Callable[[str, bool], Any]]] = {
     layout.ODD_NUMBER: (Kind.NUMBER, words.read_number),
@@ -46,14 +52,14 @@ class ParsedTexts:
         self, texts: Sequence[str], limits: Limits, vocabulary: Vocabulary, *, ignore_case: bool = False
     ) -> None:
         """`ignore_case`: every text ignores case (language/case_folding.py)."""
-        self.vocabulary = vocabulary
+        self.vocabulary, self._limits = vocabulary, limits
         data, start, stop = _encoded(texts, limits)
         self.columns = Parsed.with_room(len(texts), len(data))
         named = TextLimits(
             limits.nesting_depth, limits.leaves, limits.set_size, limits.word_length, limits.pattern_length, ignore_case
         )
         self.read: NDArray[np.bool_]
-        self.read, (leaves, operands, written, _) = parse_texts(data, start, stop, named, self.columns)
+        self.read, (leaves, operands, written, *_) = parse_texts(data, start, stop, named, self.columns)
         """Whether the kernel read each text; language/parser.py parses the others."""
         self.leaves, self.operands = self.columns.leaves[:leaves], self.columns.operands[:operands]
         self._buffer = self.columns.buffer[:written]
@@ -63,31 +69,54 @@ class ParsedTexts:
         self._number_strings()
         self._read_constants()
         self._check_patterns()
+        self._check_kinds()
 
     def _number_attributes(self) -> list[str]:
-        named = np.flatnonzero(self.leaves["operator"] != layout.CONSTANT)
-        which, names = self._distinct(self.leaves["name_start"][named], self.leaves["name_stop"][named])
-        folded = self.leaves["folded"][named] != 0
-        if folded.any():
-            which, names = self._with_lowered(which, names, folded)
-        order = sorted(range(len(names)), key=names.__getitem__)
-        rank = np.empty(len(names), np.int32)
-        rank[order] = np.arange(len(names), dtype=np.int32)
-        self.leaves["attribute"][named] = rank[which]
-        return [names[place] for place in order]
+        leaves = self.leaves
+        named = np.flatnonzero(leaves["operator"] != layout.CONSTANT)
+        which, written = self._distinct(leaves["name_start"][named], leaves["name_stop"][named])
+        changed = 2 * leaves["is_term"][named].astype(np.int64) + leaves["folded"][named]
+        used, which = np.unique(4 * which + changed, return_inverse=True) if changed.any() else (None, which)
+        names: list[str | None] = [*written]
+        if used is not None:
+            names = [self._name(written[number >> 2], number & 2 != 0, number & 1 != 0) for number in used.tolist()]
+        order = sorted({name for name in names if name is not None})
+        rank: dict[str | None, int] = {name: number for number, name in enumerate(order)}
+        leaves["attribute"][named] = np.array([rank.get(name, -1) for name in names], np.int32)[which]
+        for leaf in named[leaves["attribute"][named] < 0].tolist():
+            self._refuse_leaf(leaf)
+            leaves["attribute"][leaf] = 0
+        return order
 
-    def _with_lowered(
-        self, which: NDArray[np.int64], names: list[str], folded: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], list[str]]:
-        """Numbers the names in lower case behind the others, and returns the new numbers and all names."""
-        used, place = np.unique(which[folded], return_inverse=True)
-        which = which.copy()
-        which[folded] = len(names) + place
-        lowered = [Call("lower", (Attribute(names[number]),)) for number in used.tolist()]
-        computed = list(map(computed_name, lowered))
-        self.terms.update(zip(computed, lowered, strict=True))
-        kept = np.unique(which)  # a name may be used in lower case only
-        return np.searchsorted(kept, which), [(names + computed)[number] for number in kept.tolist()]
+    def _name(self, written: str, is_term: bool, folded: bool) -> str | None:
+        """Returns the name of a plain or computed attribute; None if it is no value."""
+        if not (is_term or folded):
+            return written
+        term = parse_value(written, self._limits) if is_term else Attribute(written)
+        if not isinstance(term, Attribute | Call | Condition):
+            return None
+        term = in_lower_case(term) if folded else term
+        name = computed_name(term)
+        if not isinstance(term, Attribute):
+            self.terms[name] = term
+        return name
+
+    def _check_kinds(self) -> None:
+        """Refuses predicates on values that are never of the constants' kind."""
+        kinds = np.full(max(len(self.attributes), 1), ANY_KIND, np.int64)
+        for number, name in enumerate(self.attributes):
+            kind = kind_of(self.terms[name]) if name in self.terms else None
+            kinds[number] = ANY_KIND if kind is None else int(kind)
+        if (kinds == ANY_KIND).all():
+            return
+        operator, of_value = self.leaves["operator"], kinds[self.leaves["attribute"]]
+        of_value[operator == layout.CONSTANT] = ANY_KIND
+        owner = np.repeat(np.arange(len(self.leaves)), self._constants_of_leaves())
+        found = self.operands["kind"]
+        bad = (of_value >= 0) & ((operator == layout.LIKE) | (operator == layout.REGEXP)) & (of_value != layout.STRING)
+        bad[owner[(of_value[owner] >= 0) & (found != layout.UNKNOWN) & (found != of_value[owner])]] = True
+        for leaf in np.flatnonzero(bad).tolist():
+            self._refuse_leaf(leaf)
 
     def _number_strings(self) -> None:
         is_string = self.operands["kind"] == layout.STRING
@@ -156,7 +185,9 @@ class ParsedTexts:
 
     def _refuse(self, operand: int) -> None:
         """Leaves the text of an operand to language/parser.py, which reports what is wrong with it."""
-        leaf = int(np.searchsorted(self.leaves["first"], operand, side="right")) - 1
+        self._refuse_leaf(int(np.searchsorted(self.leaves["first"], operand, side="right")) - 1)
+
+    def _refuse_leaf(self, leaf: int) -> None:
         self.read[int(np.searchsorted(self.columns.leaf_offsets, leaf, side="right")) - 1] = False
 
 

@@ -37,6 +37,7 @@ LEAF = np.dtype(
         ("negated", "u1"),
         ("escaped", "u1"),  # a `like` whose second operand is its escape
         ("prefix", "u1"),  # a `like` that is an interval of strings
+        ("is_term", "u1"),  # the name is the text of a value, which Python parses
         ("folded", "u1"),  # case is ignored: Python numbers the attribute and its strings in lower case
     ],
     align=True,

@@ -1,7 +1,7 @@
 """From the bytes of many texts to their predicates and programs (layout.py): language/parser.py's precedence climbing, without objects.
 
-A text with anything unexpected in it, an error, a limit that is exceeded, or just a name that is not ASCII, is left out: language/parser.py
-reads it, or says what is wrong.
+A value that is more than a name is cut out as it is written (terms.py). A text with anything else that is unexpected, an error or a limit
+that is exceeded, is left out: language/parser.py reads it, or says what is wrong.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from ray_pubsub.kernels.texts.layout import (
     TIMESTAMP,
     UNKNOWN,
 )
+from ray_pubsub.kernels.texts.terms import JOINTS, LEVEL, copy_term, ends_predicate, is_quantifier, term_end
 from ray_pubsub.kernels.texts.tokens import (
     AND,
     BETWEEN_WORD,
@@ -200,9 +201,7 @@ def take_list(text, place, end, operands, buffer, state, limits):
 @piece
 def take_predicate(text, place, end, leaf, operands, buffer, state, limits):
     """One more leaf; where the next token begins, or FAILED."""
-    leaf.first = state[1]
-    leaf.name_start = leaf.name_stop = state[2]
-    leaf.negated = leaf.escaped = leaf.prefix = leaf.folded = False
+    start_leaf(leaf, state)
     after = take_constant(text, place, end, operands, buffer, state, limits)
     if after == FAILED:
         return FAILED
@@ -215,8 +214,19 @@ def take_predicate(text, place, end, leaf, operands, buffer, state, limits):
         kind = operands[state[1] - 1].kind
         return after if kind in (UNKNOWN, BOOLEAN) else FAILED
     place = name_leaf(text, place, end, leaf, buffer, state, limits)
-    if place < 0:
-        return FAILED
+    return FAILED if place < 0 else take_test(text, place, end, leaf, operands, buffer, state, limits)
+
+
+@piece
+def start_leaf(leaf, state):
+    leaf.first = state[1]
+    leaf.name_start = leaf.name_stop = state[2]
+    leaf.negated = leaf.escaped = leaf.prefix = leaf.folded = leaf.is_term = False
+
+
+@piece
+def take_test(text, place, end, leaf, operands, buffer, state, limits):
+    """What a leaf says of the attribute or value before it."""
     operator, behind = read_operator(text, place, end)
     if operator != NONE:
         leaf.operator = operator
@@ -260,6 +270,53 @@ def take_predicate(text, place, end, leaf, operands, buffer, state, limits):
 
 
 @piece
+def take_computed(text, place, end, leaf, operands, buffer, state, limits):
+    """One more leaf, on a value that is more than a name."""
+    start_leaf(leaf, state)
+    leaf.is_term = True
+    after = take_constant(text, place, end, operands, buffer, state, limits)
+    if after >= 0:  # `5 < length(x)`
+        operator, behind = read_operator(text, after, end)
+        if operator != NONE:
+            place = next_place(text, behind, end)
+            stop, after = term_end(text, place, end, False, state, limits)
+            leaf.operator = flipped(operator)
+            if stop == FAILED or is_quantifier(text, place, end):
+                return FAILED
+            return FAILED if copy_term(text, place, stop, leaf, buffer, state) == FAILED else after
+    state[1], state[2] = leaf.first, leaf.name_start
+    stop, after = term_end(text, place, end, False, state, limits)
+    if stop == FAILED or is_quantifier(text, place, end):
+        return FAILED
+    if copy_term(text, place, stop, leaf, buffer, state) == FAILED:
+        return FAILED
+    after = take_test(text, after, end, leaf, operands, buffer, state, limits)
+    return FAILED if leaf.operator == BARE else after
+
+
+@piece
+def take_unusual(text, place, end, leaf, operands, buffer, state, limits):
+    """One more leaf, on whatever is neither a name nor wrong."""
+    start = state[1], state[2]
+    after = take_computed(text, place, end, leaf, operands, buffer, state, limits)
+    if after >= 0 and ends_predicate(text, after, end):
+        return after
+    state[1], state[2] = start
+    return FAILED
+
+
+@piece
+def take_leaf(text, place, end, leaf, operands, buffer, state, limits):
+    """One more leaf, whatever it is on; where the next token begins, or FAILED."""
+    start = state[1], state[2]
+    after = take_predicate(text, place, end, leaf, operands, buffer, state, limits)
+    if after >= 0 and ends_predicate(text, after, end):
+        return after
+    state[1], state[2] = start
+    return take_unusual(text, place, end, leaf, operands, buffer, state, limits)
+
+
+@piece
 def ignores_case(leaf, operands, last):
     """Returns whether case would matter in a predicate: one on texts, other than a regular expression."""
     if leaf.operator > MEMBER and leaf.operator != LIKE:
@@ -271,12 +328,24 @@ def ignores_case(leaf, operands, last):
 
 
 @piece
+def put_leaf(leaves, operands, program, state, limits):
+    """Appends the leaf that was taken to the program."""
+    leaf = leaves[state[0]]
+    if limits.ignore_case:
+        leaf.folded |= ignores_case(leaf, operands, state[1])
+    program[state[3]] = state[0]
+    state[3] += 1
+    state[0] += 1
+
+
+@piece
 def parse_text(text, place, end, parsed, state, limits, levels):
     """Writes one text's leaves and program; whether it was read. `state`: how many leaves, operands, bytes of the buffer and items of
-    programs there are. `levels`: what is around the parentheses that are open."""
+    programs there are, and what terms.py counts. `levels`: what is around the parentheses that are open."""
     leaves, operands, program, buffer = parsed.leaves, parsed.operands, parsed.program, parsed.buffer
     alternatives, alternative_depth, together, together_depth, level, count = 0, 0, 0, 0, 0, 0
     place = next_place(text, place, end)
+    state[JOINTS] = 0
     while True:
         negations = 0
         word, stop = keyword_at(text, place, end)
@@ -289,19 +358,25 @@ def parse_text(text, place, end, parsed, state, limits, levels):
                 return False
             around = levels[level]
             around[0], around[1], around[2], around[3] = alternatives, alternative_depth, together, together_depth
-            around[4] = negations
+            around[4], around[5], around[6] = negations, place, count
+            around[7], around[8], around[9], around[10] = state[0], state[1], state[2], state[3]
             level += 1
             alternatives, alternative_depth, together, together_depth = 0, 0, 0, 0
             place = next_place(text, place + 1, end)
             continue
-        place = take_predicate(text, place, end, leaves[state[0]], operands, buffer, state, limits)
+        state[LEVEL] = level
+        place = take_leaf(text, place, end, leaves[state[0]], operands, buffer, state, limits)
+        while place < 0 and level > 0:  # perhaps a parenthesis begins a value
+            level -= 1
+            around = levels[level]
+            alternatives, alternative_depth, together, together_depth = around[0], around[1], around[2], around[3]
+            negations, place, count = around[4], around[5], around[6]
+            state[0], state[1], state[2], state[3] = around[7], around[8], around[9], around[10]
+            state[LEVEL] = level
+            place = take_unusual(text, place, end, leaves[state[0]], operands, buffer, state, limits)
         if place < 0:
             return False
-        if limits.ignore_case:
-            leaves[state[0]].folded |= ignores_case(leaves[state[0]], operands, state[1])
-        program[state[3]] = state[0]
-        state[3] += 1
-        state[0] += 1
+        put_leaf(leaves, operands, program, state, limits)
         count += 1
         depth = 1
         while True:
@@ -328,7 +403,7 @@ def parse_text(text, place, end, parsed, state, limits, levels):
                 alternative_depth += 1
             depth = alternative_depth
             if level == 0:
-                return place == end and depth <= limits.nesting_depth and count <= limits.leaves
+                return place == end and depth <= limits.nesting_depth and count + state[JOINTS] <= limits.leaves
             if place >= end or text[place] != CLOSE:
                 return False
             place = next_place(text, place + 1, end)
@@ -336,6 +411,15 @@ def parse_text(text, place, end, parsed, state, limits, levels):
             around = levels[level]
             alternatives, alternative_depth, together, together_depth = around[0], around[1], around[2], around[3]
             negations = around[4]
+            if not ends_predicate(text, place, end):  # what was in parentheses is a value
+                place, count = around[5], around[6] + 1
+                state[0], state[1], state[2], state[3] = around[7], around[8], around[9], around[10]
+                state[LEVEL] = level
+                place = take_unusual(text, place, end, leaves[state[0]], operands, buffer, state, limits)
+                if place < 0:
+                    return False
+                put_leaf(leaves, operands, program, state, limits)
+                depth = 1
         place = next_place(text, stop, end)
 
 
@@ -343,8 +427,8 @@ def parse_text(text, place, end, parsed, state, limits, levels):
 def parse_texts(data, start, stop, limits, parsed):
     """Parses data[start[t]:stop[t]] for all t; read[t] says whether it was read. Returns also how many leaves, operands, bytes and items
     were written."""
-    state = np.zeros(4, np.int64)
-    levels = np.zeros((limits.nesting_depth + 1, 5), np.int64)
+    state = np.zeros(6, np.int64)
+    levels = np.zeros((limits.nesting_depth + 1, 11), np.int64)
     read = np.zeros(len(start), np.bool_)
     before = state.copy()
     for number in range(len(start)):

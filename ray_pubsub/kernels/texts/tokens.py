@@ -27,9 +27,10 @@ from ray_pubsub.kernels.texts.layout import (
 )
 
 __all__ = [
-    "AND", "BETWEEN_WORD", "CLOSE", "COMMA", "DOT", "FAILED", "ILIKE_WORD", "IN_WORD", "IS_WORD", "LIKE_WORD", "NONE", "NOT_WORD",
-    "NULL_WORD", "OPEN", "OR", "QUOTE",
-    "REGEXP_WORD", "is_escape", "name_end", "next_place", "read_constant", "read_name", "read_operator", "word_at",
+    "AND", "BACKTICK", "BETWEEN_WORD", "CLOSE", "COMMA", "DOLLAR", "DOT", "DOUBLE_QUOTE", "FAILED", "ILIKE_WORD", "IN_WORD", "IS_WORD", "LIKE_WORD", "NONE", "NOT_WORD",
+    "NULL_WORD", "OPEN", "OR", "QUOTE", "UNDERSCORE",
+    "REGEXP_WORD", "is_escape", "name_end", "next_place", "read_constant", "read_name", "read_operator",
+    "stands_before_string", "word_at",
 ]  # fmt: skip
 
 FAILED, NONE = -1, -2

@@ -57,6 +57,7 @@ __all__ = [
     "check_leaves",
     "check_pattern",
     "comparison",
+    "in_lower_case",
     "is_checked",
     "is_null",
     "like",
@@ -159,13 +160,13 @@ def like(
     character = escape.plain or None if escape else None
     if folded:
         check_has_value(subject)
-        subject, pattern = _folded(subject), changed(pattern, simple_lower)
+        subject, pattern = in_lower_case(subject), changed(pattern, simple_lower)
         character = character and simple_lower(character)
     return _checked(subject, lambda name: Like(name, pattern, character, negated), limits)
 
 
-def _folded(subject: Subject) -> Subject:
-    """In lower case. What is never a text stays as it is: the check of the predicate refuses it."""
+def in_lower_case(subject: Subject) -> Subject:
+    """Returns a value in lower case. What is never a text stays as it is: the check of the predicate refuses it."""
     if not isinstance(subject, Operand):
         is_ready = isinstance(subject, Call) and subject.function == "lower"
         return subject if is_ready or kind_of(subject) not in (None, Kind.STRING) else Call("lower", (subject,))
