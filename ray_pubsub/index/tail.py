@@ -68,7 +68,7 @@ class TailView:
         tests = self.sets.tests(self.opaque, vocabulary)[: self.opaque]
         rows = rows_with_flags(events, vocabulary, frozenset(name for name, _ in tests))
         found = [[test(row.get(name)) for name, test in tests] for row in rows]
-        return np.array(found, dtype=np.bool_)
+        return np.array(found, dtype=np.bool_).reshape(events.size, self.opaque)  # there may be no event
 
 
 def tail_values(attributes: int) -> tuple[NDArray[Any], ...]:

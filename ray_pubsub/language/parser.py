@@ -78,8 +78,8 @@ def parse_value(text: str, limits: Limits) -> Term | None:
 
 
 def parse_predicate(text: str, limits: Limits) -> Tree | None:
-    """Returns the predicate that a part of an expression is, without `and`, `or` or `not` before it; None if this parser does not read it as
-    one."""
+    """Returns the predicate that a part of an expression is, without `and`, `or`, or a `not` before it; None if this parser does not read
+    it as one."""
     try:
         check_size(text, limits)
         _, tree = _condition(_Parser(text, limits).predicate())

@@ -16,7 +16,8 @@ from ray_pubsub.columns.string_hashes import distinct_of
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.kernels.texts import layout
 from ray_pubsub.kernels.texts.layout import Parsed
-from ray_pubsub.kernels.texts.parse import TextLimits, parse_texts
+from ray_pubsub.kernels.texts.parse import parse_texts
+from ray_pubsub.kernels.texts.predicates import TextLimits
 from ray_pubsub.language import words
 from ray_pubsub.language.building.predicates import in_lower_case
 from ray_pubsub.language.building.term_kinds import kind_of

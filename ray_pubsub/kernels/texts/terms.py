@@ -1,5 +1,7 @@
-"""Where a value that is more than a name ends: `lower(x)`, `price * 2`, `case when … end`. Nothing in it is read; Python parses each distinct
-one, and refuses what is not one value. So this only has to stop where language/tokens.py would see the same word or sign.
+"""Where a value that is more than a name ends: `lower(x)`, `price * 2`, `case when … end`.
+
+Nothing in it is read; Python parses each distinct one, and refuses what is not one value. So this only has to stop where
+language/tokens.py would see the same word or sign.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def letters(text, start, stop):
 
 @piece
 def is_part_of_word(byte):
-    return 97 <= byte | 32 <= 122 or 48 <= byte <= 57 or byte == UNDERSCORE or byte == DOLLAR or byte >= 128
+    return 97 <= byte | 32 <= 122 or 48 <= byte <= 57 or byte in (UNDERSCORE, DOLLAR) or byte >= 128
 
 
 @piece
@@ -76,7 +78,7 @@ def begins_case(text, stop, end):
     if after == place:
         return False
     word = word_at(text, place, after)
-    return word == 0 or word >= NULL_WORD and word != ILIKE_WORD
+    return word == 0 or (word >= NULL_WORD and word != ILIKE_WORD)
 
 
 @piece
@@ -85,7 +87,7 @@ def ends_predicate(text, place, end):
     if place >= end or text[place] == CLOSE:
         return True
     word = word_at(text, place, name_end(text, place, end))
-    return word == AND or word == OR
+    return word in (AND, OR)
 
 
 @piece
@@ -128,7 +130,7 @@ def term_end(text, place, end, whole, state, limits):
                 depth -= 1
                 cases -= 1
             elif depth > 0:
-                state[JOINTS] += word == AND or word == OR
+                state[JOINTS] += word in (AND, OR)
             elif word == OR or (word == AND and ranges == 0):
                 break
             elif word == AND:

@@ -27,9 +27,9 @@ from ray_pubsub.kernels.texts.layout import (
 )
 
 __all__ = [
-    "AND", "BACKTICK", "BETWEEN_WORD", "CLOSE", "COMMA", "DOLLAR", "DOT", "DOUBLE_QUOTE", "FAILED", "ILIKE_WORD", "IN_WORD", "IS_WORD", "LIKE_WORD", "NONE", "NOT_WORD",
-    "NULL_WORD", "OPEN", "OR", "QUOTE", "UNDERSCORE",
-    "REGEXP_WORD", "is_escape", "name_end", "next_place", "read_constant", "read_name", "read_operator",
+    "AND", "BACKTICK", "BETWEEN_WORD", "CLOSE", "COMMA", "DOLLAR", "DOT", "DOUBLE_QUOTE", "FAILED", "ILIKE_WORD",
+    "IN_WORD", "IS_WORD", "LIKE_WORD", "NONE", "NOT_WORD", "NULL_WORD", "OPEN", "OR", "QUOTE", "REGEXP_WORD",
+    "UNDERSCORE", "is_escape", "name_end", "next_place", "read_constant", "read_name", "read_operator",
     "stands_before_string", "word_at",
 ]  # fmt: skip
 
