@@ -14,7 +14,7 @@ from ray_pubsub.errors import ExpressionError, ExpressionLimitError
 from ray_pubsub.language import words
 from ray_pubsub.language.building import calls, predicates
 from ray_pubsub.language.building.intervals import interval
-from ray_pubsub.language.building.quantified import relation
+from ray_pubsub.language.building.quantified import check_has_value, relation
 from ray_pubsub.language.grammar import DEFAULT_LIMITS, WITHOUT_LIMITS, parse_by_grammar, parse_term_by_grammar
 from ray_pubsub.language.size import check_size
 from ray_pubsub.language.terms import Attribute, Term, as_value, is_computed
@@ -71,7 +71,7 @@ def parse_value(text: str, limits: Limits) -> Term | None:
         check_size(text, limits)
         parser = _Parser(text, limits)
         found = _term(parser.value())
-        predicates.check_has_value(found)
+        check_has_value(found)
     except GIVEN_UP:
         return None
     return found
