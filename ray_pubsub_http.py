@@ -21,6 +21,7 @@ import ssl
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
@@ -112,10 +113,12 @@ class PublishReport:
     rejected: int
     errors: list[dict[str, Any]]
     results: list[dict[str, Any]] | None
-    """Per event its matches, if they were asked for."""
+    """Per event its matches, if they were asked for; `with_data` each has the `data` and `tags` of its subscription."""
     warnings: list[dict[str, Any]]
     """The first attributes that were left out because their values cannot be used."""
     warning_count: int
+    moment: int | None = None
+    """What now() stood for in all events, in microseconds since 1970; None if nothing was published."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +192,10 @@ class HttpClient:
     def unsubscribe(self, id: str | int) -> bool:
         return bool(self._json("DELETE", f"/v1/subscriptions/{_id(id)}")["removed"])
 
+    def unsubscribe_many(self, *, tag: str) -> int:
+        """Removes all subscriptions that have this tag, of all subscribers; returns their number. Needs the scope subscribe:* or admin."""
+        return int(self._json("DELETE", _with("/v1/subscriptions", {"tag": tag}))["removed"])
+
     def subscription(self, id: str | int) -> Subscription:
         return _subscription(self._json("GET", f"/v1/subscriptions/{_id(id)}"))
 
@@ -206,7 +213,13 @@ class HttpClient:
     def load(self, subscriptions: Iterable[Subscription | Mapping[str, Any]]) -> LoadReport:
         """Adds many, streamed; the bad ones are reported by position, and the others added."""
         lines = (
-            {"id": each.id, "subscriber": each.subscriber, "expression": each.expression}
+            {
+                "id": each.id,
+                "subscriber": each.subscriber,
+                "expression": each.expression,
+                "data": each.data,
+                "tags": list(each.tags) or None,
+            }
             if isinstance(each, Subscription)
             else dict(each)
             for each in subscriptions
@@ -229,18 +242,17 @@ class HttpClient:
         deliver: bool = True,
         strict: bool = False,
         matches: bool = False,
+        with_data: bool = False,
         idempotency_key: str | None = None,
     ) -> PublishReport:
         """One event or many. Raises ProblemError for a single one that is bad; among many it is reported. An attribute whose value cannot
-        be used is left out, with a warning; with `strict`, its event is a bad one."""
+        be used is left out, with a warning; with `strict`, its event is a bad one. `with_data`: the report has the matches with what their
+        subscriptions carry."""
+        options = {"event_id": event_id, "deliver": deliver, "strict": strict, "matches": matches, "data": with_data}
         if isinstance(events, Mapping):
-            return self._publish(
-                json.dumps(events).encode(), "application/json", event_id, deliver, strict, matches, idempotency_key
-            )
-        return self.publish_lines(
-            b"".join(json.dumps(event).encode() + b"\n" for event in events),
-            event_id=event_id, deliver=deliver, strict=strict, matches=matches, idempotency_key=idempotency_key,
-        )  # fmt: skip
+            return self._publish(json.dumps(events).encode(), "application/json", options, idempotency_key)
+        lines = b"".join(json.dumps(event).encode() + b"\n" for event in events)
+        return self._publish(lines, "application/x-ndjson", options, idempotency_key)
 
     def publish_lines(
         self,
@@ -250,24 +262,26 @@ class HttpClient:
         deliver: bool = True,
         strict: bool = False,
         matches: bool = False,
+        with_data: bool = False,
         idempotency_key: str | None = None,
     ) -> PublishReport:
         """JSON, a document in each line, sent as it is."""
-        return self._publish(lines, "application/x-ndjson", event_id, deliver, strict, matches, idempotency_key)
+        options = {"event_id": event_id, "deliver": deliver, "strict": strict, "matches": matches, "data": with_data}
+        return self._publish(lines, "application/x-ndjson", options, idempotency_key)
 
-    def _publish(
-        self, body: bytes, kind: str, event_id: str | None, deliver: bool, strict: bool, matches: bool, key: str | None
-    ) -> PublishReport:
+    def _publish(self, body: bytes, kind: str, options: Mapping[str, Any], key: str | None) -> PublishReport:
+        usual = {"event_id": None, "deliver": True, "strict": False, "matches": False, "data": False}
         query = {
-            "event_id": event_id, "deliver": None if deliver else "false", "strict": "true" if strict else None,
-            "matches": "true" if matches else None,
-        }  # fmt: skip
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in options.items()
+            if value != usual[name]
+        }
         answer = self._json("POST", _with("/v1/events", query), body, kind=kind, key=key or uuid.uuid4().hex)
         delivered = answer.get("deliveries", {})
         return PublishReport(
             answer["events"], answer["matches"], answer["bad_events"], delivered.get("delivered", 0),
             delivered.get("duplicates", 0), delivered.get("rejected", 0), answer.get("errors", []), answer.get("results"),
-            answer.get("warnings", []), answer.get("warning_count", 0),
+            answer.get("warnings", []), answer.get("warning_count", 0), answer.get("moment"),
         )  # fmt: skip
 
     # ------------------------------------------------------------------------------------------------------------ consuming
@@ -282,7 +296,7 @@ class HttpClient:
         with_data: bool = False,
     ) -> list[Delivery]:
         """Up to `limit` deliveries, the most urgent first, as soon as there are any; none after `wait` seconds. `with_data`: with what
-        their subscriptions carry."""
+        their subscriptions carry. Warns if nobody has subscribed under this name, which may be misspelt."""
         query = {
             "limit": limit,
             "wait": wait,
@@ -290,6 +304,8 @@ class HttpClient:
             "data": "true" if with_data else None,
         }
         answer = self._json("POST", _with(f"/v1/subscribers/{_part(subscriber)}/poll", query))
+        if "warning" in answer:
+            warnings.warn(answer["warning"], stacklevel=2)
         return [_delivery(each) for each in answer["items"]]
 
     def stream(
@@ -374,9 +390,21 @@ class HttpClient:
         body = {} if sequences is None else {"sequences": list(sequences)}
         return int(self._json("POST", f"/v1/subscribers/{_part(subscriber)}/dead-letters/redrive", body)["redriven"])
 
-    def set_webhook(self, name: str, subscriber: str, url: str, *, secret: str | None = None) -> str | None:
-        """Posts what this subscriber gets to the URL, signed as Standard Webhooks. Returns the secret if it is new."""
-        body = {"subscriber": subscriber, "url": url, **({} if secret is None else {"secret": secret})}
+    def set_webhook(
+        self,
+        name: str,
+        subscriber: str,
+        url: str,
+        *,
+        secret: str | None = None,
+        concurrency: int | None = None,
+        with_data: bool = False,
+    ) -> str | None:
+        """Posts what this subscriber gets to the URL, signed as Standard Webhooks, in at most `concurrency` requests at once; `with_data`:
+        with what its subscriptions carry. Returns the secret if it is new."""
+        optional = {"secret": secret, "concurrency": concurrency, "data": with_data or None}
+        body: dict[str, Any] = {"subscriber": subscriber, "url": url}
+        body |= {name: value for name, value in optional.items() if value is not None}
         found: str | None = self._json("PUT", f"/v1/webhooks/{_part(name)}", body).get("secret")
         return found
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from actors.http.backend import Backend
 from actors.http.encoding import JSON, encoded
+from actors.http.known_subscribers import KnownSubscribers
 from actors.http.problems import HttpError, problem_of
 from actors.http.recent_events import RecentEvents
 from actors.http.requests import Receive, Request, Response, Send
@@ -49,7 +50,8 @@ class Application:
             self.admin_file = str(path)
         self.backend = Backend(settings.server, settings.address, may_exit)
         self.wakeups = Wakeups(self.backend)
-        self.streams = EventStreams(self.backend, self.wakeups, settings.settle, settings.heartbeat)
+        self.known = KnownSubscribers(self.backend)
+        self.streams = EventStreams(self.backend, self.wakeups, self.known, settings.settle, settings.heartbeat)
         self.webhooks = WebhookWorkers(
             self.backend, self.wakeups, self.file, settings.allow_networks, settings.webhook_timeout,
             settings.webhook_retry,

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from actors.http.encoding import JSON
 from actors.http.route import Route
+from actors.http.schemas import SCHEMAS
 
 __all__ = ["document"]
 
@@ -46,10 +48,18 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
                         },
                         "expected": {"type": "array", "items": {"type": "string"}},
                     },
-                }
+                },
+                **SCHEMAS,
             },
         },
     }
+
+
+def _answer(route: Route) -> dict[str, Any]:
+    schema = {"type": "object" if route.answer_kind == JSON else "string"}
+    if route.schema is not None:
+        schema = {"$ref": f"#/components/schemas/{route.schema}"}
+    return {"description": route.answer, "content": {route.answer_kind: {"schema": schema}}}
 
 
 def _operation(route: Route) -> dict[str, Any]:
@@ -67,7 +77,7 @@ def _operation(route: Route) -> dict[str, Any]:
             ),
         ],
         "responses": {
-            "200": {"description": route.answer, "content": {route.answer_kind: {}}},
+            **{str(status): _answer(route) for status in route.statuses},
             "default": PROBLEM,
         },
     }

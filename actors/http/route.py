@@ -35,6 +35,10 @@ class Route:
     """The fields of a body that is an object, with their meanings."""
     answer: str = "the result"
     answer_kind: str = "application/json"
+    schema: str | None = None
+    """The name of the answer's schema in `schemas.py`."""
+    statuses: tuple[int, ...] = (200,)
+    """Those of answers that are no errors."""
 
 
 class RouteTable:

@@ -65,7 +65,14 @@ export interface PublishReport {
   /** Attributes that were left out because their values cannot be used; the first hundred. */
   warnings?: { position: number; attribute: string; reason: string }[];
   warning_count?: number;
-  results?: { event_id: unknown; priority: string; matches: { id: Id; subscriber: string }[] }[];
+  /** What now() stood for in all events, in microseconds since 1970. */
+  moment?: number;
+  /** If asked for with `matches` or `withData`; with the latter each match has `data` and `tags`. */
+  results?: {
+    event_id: unknown;
+    priority: string;
+    matches: { id: Id; subscriber: string; data?: unknown; tags?: string[] }[];
+  }[];
 }
 
 export interface LoadReport {
@@ -88,16 +95,26 @@ export declare class ProblemError extends Error {
 }
 
 export declare class PubSubClient {
-  constructor(url: string, options?: { token?: string; patience?: number });
+  /** `warn` is told when a subscriber is polled that nobody has subscribed as; console.warn if it is not given. */
+  constructor(url: string, options?: { token?: string; patience?: number; warn?: (text: string) => void });
   subscribe(subscriber: string, expression: string, options?: { id?: Id; data?: unknown; tags?: string[] }): Promise<Id>;
   unsubscribe(id: Id): Promise<boolean>;
+  /** Removes all subscriptions that have this tag, of all subscribers; how many there were. */
+  unsubscribeMany(options: { tag: string }): Promise<number>;
   subscription(id: Id): Promise<Subscription>;
   subscriptions(options?: { subscriber?: string; search?: string; tag?: string }): AsyncGenerator<Subscription>;
   load(subscriptions: Iterable<Subscription>): Promise<LoadReport>;
   check(expression: string): Promise<void>;
   publish(
     events: Event | Event[],
-    options?: { eventId?: string; deliver?: boolean; strict?: boolean; matches?: boolean; idempotencyKey?: string },
+    options?: {
+      eventId?: string;
+      deliver?: boolean;
+      strict?: boolean;
+      matches?: boolean;
+      withData?: boolean;
+      idempotencyKey?: string;
+    },
   ): Promise<PublishReport>;
   poll(
     subscriber: string,
@@ -113,6 +130,14 @@ export declare class PubSubClient {
   extend(deliveries: Delivery | Delivery[], seconds: number): Promise<AckReport>;
   deadLetters(subscriber: string, options?: { limit?: number }): Promise<DeadLetter[]>;
   redrive(subscriber: string, sequences?: number[]): Promise<number>;
+  /** The secret, if it is new. */
+  setWebhook(
+    name: string,
+    subscriber: string,
+    url: string,
+    options?: { secret?: string; concurrency?: number; withData?: boolean },
+  ): Promise<string | undefined>;
+  removeWebhook(name: string): Promise<boolean>;
   explain(event: Event, id?: Id): Promise<Record<string, unknown>>;
   stats(): Promise<Record<string, unknown>>;
 }

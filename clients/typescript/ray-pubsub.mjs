@@ -26,8 +26,10 @@ export class PubSubClient {
   #url;
   #headers;
   #patience;
+  #warn;
 
-  constructor(url, { token, patience = 10_000 } = {}) {
+  constructor(url, { token, patience = 10_000, warn = console.warn } = {}) {
+    this.#warn = warn;
     this.#url = url.replace(/\/+$/, "");
     this.#headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
     this.#patience = patience;
@@ -43,6 +45,10 @@ export class PubSubClient {
 
   async unsubscribe(id) {
     return (await this.#json("DELETE", `/v1/subscriptions/${idPart(id)}`)).removed;
+  }
+
+  async unsubscribeMany({ tag }) {
+    return (await this.#json("DELETE", "/v1/subscriptions", { query: { tag } })).removed;
   }
 
   async subscription(id) {
@@ -69,8 +75,8 @@ export class PubSubClient {
 
   // ---------------------------------------------------------------------------------------------------------- publishing
 
-  async publish(events, { eventId, deliver, strict, matches, idempotencyKey = newKey() } = {}) {
-    const query = { event_id: eventId, deliver, strict, matches };
+  async publish(events, { eventId, deliver, strict, matches, withData, idempotencyKey = newKey() } = {}) {
+    const query = { event_id: eventId, deliver, strict, matches, data: withData };
     if (!Array.isArray(events)) return this.#json("POST", "/v1/events", { body: events, query, key: idempotencyKey });
     const text = events.map((each) => JSON.stringify(each) + "\n").join("");
     return this.#json("POST", "/v1/events", { text, kind: "application/x-ndjson", query, key: idempotencyKey });
@@ -80,7 +86,9 @@ export class PubSubClient {
 
   async poll(subscriber, { limit = 100, wait = 0, visibilityTimeout, withData } = {}) {
     const query = { limit, wait, visibility_timeout: visibilityTimeout, data: withData };
-    return (await this.#json("POST", `${of(subscriber)}/poll`, { query })).items;
+    const answer = await this.#json("POST", `${of(subscriber)}/poll`, { query });
+    if (answer.warning !== undefined) this.#warn(answer.warning);
+    return answer.items;
   }
 
   /** Deliveries as they arrive, until `signal` is aborted. After a lost connection it continues behind the last one that was taken. */
@@ -145,6 +153,15 @@ export class PubSubClient {
 
   async redrive(subscriber, sequences) {
     return (await this.#json("POST", `${of(subscriber)}/dead-letters/redrive`, { body: { sequences } })).redriven;
+  }
+
+  async setWebhook(name, subscriber, url, { secret, concurrency, withData } = {}) {
+    const body = { subscriber, url, secret, concurrency, data: withData };
+    return (await this.#json("PUT", `/v1/webhooks/${encodeURIComponent(name)}`, { body })).secret;
+  }
+
+  async removeWebhook(name) {
+    return (await this.#json("DELETE", `/v1/webhooks/${encodeURIComponent(name)}`)).removed;
   }
 
   // ---------------------------------------------------------------------------------------------------------- looking in

@@ -66,7 +66,9 @@ def test_json_has_what_was_bad_and_the_moment(server: Server, tmp_path: Path) ->
     events.write_text('{"cli": {"bad": 1}, "y": 99999999999999999999}\nnot json\n')
     result = run(server, "publish", events, "--match-only", "--show", "--json")
     assert result.exit_code == 1 and result.stderr == ""
-    match, told = map(json.loads, result.stdout.splitlines())
+    lines = result.stdout.splitlines()
+    assert len(lines) == 2, (result.stdout, result.exception)
+    match, told = map(json.loads, lines)
     assert match["subscription_id"] == "cli-bad-1"
     (error,), (warning,) = told["errors"], told["warnings"]
     assert error["position"] == 1 and error["reason"]

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { ProblemError, PubSubClient } from "../../clients/typescript/ray-pubsub.mjs";
 
 const [url, token] = process.argv.slice(2);
-const client = new PubSubClient(url, { token });
+const warnings = [];
+const client = new PubSubClient(url, { token, warn: (text) => warnings.push(text) });
 
 assert.equal(await client.subscribe("ts", "ts < 5", { id: 51 }), 51);
 const report = await client.load([
@@ -41,6 +42,17 @@ for await (const delivery of client.stream("ts", { signal: stop.signal })) {
   break;
 }
 stop.abort();
+assert.deepEqual(await client.poll("tss"), []);
+assert.match(warnings[0], /nobody has subscribed as 'tss'.*'ts'/);
+assert.equal(await client.subscribe("ts", "ts = 77", { id: "tagged", data: { title: "x" }, tags: ["ts-tag"] }), "tagged");
+const carrying = await client.publish({ ts: 77 }, { withData: true, deliver: false });
+assert.ok(Math.abs(carrying.moment / 1000 - Date.now()) < 600_000);
+const tagged = carrying.results[0].matches.find((each) => each.id === "tagged");
+assert.deepEqual([tagged.data, tagged.tags], [{ title: "x" }, ["ts-tag"]]);
+assert.equal(await client.unsubscribeMany({ tag: "ts-tag" }), 1);
+assert.match(await client.setWebhook("ts", "nobody", "http://127.0.0.1:9/", { concurrency: 2, withData: true }), /^whsec_/);
+assert.equal(await client.setWebhook("ts", "nobody", "http://127.0.0.1:9/new"), undefined);
+assert.equal(await client.removeWebhook("ts"), true);
 assert.equal((await client.explain({ ts: 1 }, 51)).truth, true);
 assert.equal((await client.stats()).name, "http");
 assert.equal(await client.unsubscribe(51), true);

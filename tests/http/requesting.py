@@ -49,6 +49,13 @@ class Stream:
             else:
                 fields = {}
 
+    def comment(self) -> str:
+        """Returns the next comment that is not a heartbeat."""
+        while True:
+            line = self._answer.readline().decode().rstrip("\n")
+            if line.startswith(": "):
+                return line[2:]
+
     def take(self, count: int) -> list[dict[str, str]]:
         found = []
         for message in self:

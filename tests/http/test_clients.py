@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,17 @@ def test_the_python_client(door: Door) -> None:
         client.publish({"py": 2})
         assert next(stream).event == {"py": 2}
         stream.close()
+        with pytest.warns(UserWarning, match="nobody has subscribed as 'pyy'.*'py'"):
+            assert client.poll("pyy") == []
+        loaded = client.load([Subscription("py-c", "py", "py = 77", {"title": "x"}, ("py-tag",))])
+        carrying = client.publish({"py": 77}, with_data=True, deliver=False)
+        (found,) = (each for each in (carrying.results or [])[0]["matches"] if each["id"] == "py-c")
+        assert (loaded.added, found["data"], found["tags"]) == (1, {"title": "x"}, ["py-tag"])
+        assert abs((carrying.moment or 0) / 1e6 - time.time()) < 600
+        assert client.unsubscribe_many(tag="py-tag") == 1
+        client.set_webhook("py", "nobody", "http://127.0.0.1:9/", concurrency=2, with_data=True)
+        hook = door.ask("GET", "/v1/webhooks/py").data
+        assert (hook["concurrency"], hook["data"], client.remove_webhook("py")) == (2, True, True)
         assert client.explain({"py": 1})["matches"] == 1
         assert client.explain({"py": 1}, 41)["truth"] is True
         assert client.stats()["name"] == "http"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 
 import msgpack
 import pytest
@@ -63,6 +64,28 @@ def test_a_poll_waits_for_what_is_published(door: Door, server: Server, mailbox:
     server.publish({"box": mailbox, "n": 5})
     waiting.join(30)
     assert [each["event"]["n"] for each in found[0]] == [5]
+
+
+def test_a_name_that_nobody_has_subscribed_as_is_reported(door: Door, mailbox: str) -> None:
+    misspelt = f"{mailbox}s"
+    path = f"/v1/subscribers/{misspelt}/poll"
+    told = door.ask("POST", path).data
+    assert told["items"] == [] and repr(misspelt) in told["warning"] and f"did you mean {mailbox!r}?" in told["warning"]
+    packed = door.ask("POST", path, headers={"Accept": "application/msgpack"})
+    assert msgpack.unpackb(packed.body) == told
+    assert door.ask("POST", f"/v1/subscribers/{mailbox}/poll").data == {"items": []}
+    # Names of others are not for everybody.
+    door.ask("PUT", "/v1/subscriptions/anna-1", {"subscriber": "team_a", "expression": "zzz = 1"})
+    hidden = door.ask("POST", "/v1/subscribers/team-a/poll", token="token-of-the-team").data["warning"]
+    assert "'team-a'" in hidden and "team_a" not in hidden
+    with closing(door.stream(f"/v1/subscribers/{misspelt}/stream")) as stream:
+        assert stream.comment().startswith(f"warning: nobody has subscribed as {misspelt!r}")
+    # As soon as somebody has, it is no longer said, and what waits comes.
+    door.ask("PUT", "/v1/subscriptions/late", {"subscriber": misspelt, "expression": "zzz = 2"})
+    door.ask("POST", "/v1/events", {"zzz": 2})
+    assert len(door.ask("POST", path).data["items"]) == 1
+    for subscriber in (misspelt, "team_a"):
+        door.ask("DELETE", f"/v1/subscribers/{subscriber}")
 
 
 def test_msgpack(door: Door, mailbox: str) -> None:

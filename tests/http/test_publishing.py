@@ -10,6 +10,7 @@ import msgpack
 import pytest
 
 from actors.client.server import Server
+from actors.http.routes.publishing import portions_of
 from tests.http.requesting import Door
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -56,6 +57,34 @@ def test_bad_lines_are_reported_and_harm_no_other(door: Door, subscriber: str) -
     assert answer["errors"][0]["position"] == 1
     assert answer["errors"][0]["type"] == "urn:ray-pubsub:EventError"
     assert sorted(event["price"] for _, event in delivered(door)) == [1, 2]
+
+
+def test_positions_and_keys_hold_over_many_portions(
+    door: Door, subscriber: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bad lines are before, in and after the portions' edges; a repetition under the same key has the same portions."""
+    size = 20_001  # the least, given the longest line of this interface
+    monkeypatch.setattr(portions_of, "__defaults__", (size,))
+    lines = [b'{"price": %d, "kind": "pen", "n": %d}' % (number % 50 + 8, number) for number in range(3000)]
+    bad = [0, 5, 400, 1499, 1500, 2222, 2999]
+    for place in bad:
+        lines[place] = b"nonsense %d" % place
+    lines[1000] = b'{"price": 8, "n": 99999999999999999999}'
+    body = b"\n".join([*lines[:700], b"", b"  ", *lines[700:]])  # empty lines are no events
+    assert len(body) > 4 * size
+    key = {**NDJSON, "Idempotency-Key": "portions"}
+    answer = door.ask("POST", "/v1/events?strict=false", body, headers=key).data
+    assert (answer["events"], answer["bad_events"]) == (3000, len(bad))
+    assert [each["position"] for each in answer["errors"]] == bad
+    assert [(each["position"], each["attribute"]) for each in answer["warnings"]] == [(1000, "n")]
+    matching = sum(number % 50 == 0 and number not in bad for number in range(3000))
+    assert (answer["matches"], answer["deliveries"]["delivered"]) == (matching, matching)
+    again = door.ask("POST", "/v1/events", body, headers=key).data["deliveries"]
+    assert (again["delivered"], again["duplicates"]) == (0, matching)
+    assert len(delivered(door)) == matching
+    results = door.ask("POST", "/v1/events?deliver=false&matches=true", body, headers=NDJSON).data["results"]
+    assert [place for place, each in enumerate(results) if each["matches"]][:3] == [50, 100, 150]
+    assert len(results) == 3000
 
 
 def test_values_that_cannot_be_used_are_left_out_and_reported(door: Door, subscriber: str) -> None:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from actors.http.routes import subscribing
 from actors.http.routes.table import ROUTES
 from tests.http.requesting import Door
 
@@ -104,6 +105,29 @@ def test_a_bulk_load_reports_the_lines_that_it_rejects(door: Door) -> None:
     more = door.ask("GET", f"/v1/subscriptions?search=bulk-29&after={searched['after']}", token=VIEWER).data
     assert [each["id"] for each in more["items"]] == [f"bulk-{n}" for n in range(293, 300)]
     assert door.ask("DELETE", "/v1/subscribers/bulk").data == {"removed": 297}
+
+
+def test_a_bulk_load_counts_lines_over_many_portions(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscribing, "LOAD_PORTION", 20_001)
+    lines = [json.dumps({"id": f"many-{n}", "subscriber": "many", "expression": f"n = {n}"}) for n in range(1500)]
+    bad = {
+        0: "nonsense",
+        333: '{"id": "many-333", "subscriber": "many", "expression": "n ="}',
+        700: "",
+        1499: '{"id": 7}',
+    }
+    for place, line in bad.items():
+        lines[place] = line
+    body = "\n".join(lines).encode()
+    assert len(body) > 4 * 20_001
+    answer = door.ask("POST", "/v1/subscriptions/bulk", body, headers=NDJSON).data
+    assert (answer["added"], answer["rejected"], answer["lines"]) == (1496, 3, 1500)
+    assert [(each["position"], each["id"]) for each in answer["rejections"]] == [
+        (0, None),
+        (333, "many-333"),
+        (1499, 7),
+    ]
+    assert door.ask("DELETE", "/v1/subscribers/many").data == {"removed": 1496}
 
 
 def test_rules(door: Door) -> None:

@@ -51,6 +51,9 @@ async def poll(app: Application, request: Request) -> Response:
     carried: list[dict[str, Any] | None] = [None] * len(found)
     if with_data and found:
         carried = list(await app.backend.carried(subscriber, found))
+    if not found:
+        warning = await app.known.warning(subscriber, request.client)
+        return Response({"items": []} if warning is None else {"items": [], "warning": warning})
     if request.answer_kind == JSON:
         return Response(b'{"items":[%s]}' % b",".join(map(delivery_json, found, carried)), kind=JSON)
     return Response({"items": [delivery_plain(*each) for each in zip(found, carried, strict=True)]})

@@ -106,6 +106,7 @@ class _Total:
         self._warnings: list[dict[str, Any]] = []
         self._results: list[dict[str, Any]] = []
         self._delivered: Any = None
+        self._moment: int | None = None
 
     def add(self, result: PublishResult) -> None:
         for error in result.errors[: MOST_ERRORS - len(self._errors)]:
@@ -115,6 +116,8 @@ class _Total:
             self._warnings.append({"position": position, "attribute": warning.attribute, "reason": warning.reason})
         if self._options.matches:
             self._add_results(result)
+        if self._moment is None:
+            self._moment = result.moment
         self.events += len(result.event_ids)
         self.matches += len(result)
         self.bad += len(result.errors)
@@ -136,6 +139,8 @@ class _Total:
 
     def document(self) -> dict[str, Any]:
         found: dict[str, Any] = {"events": self.events, "matches": self.matches, "bad_events": self.bad}
+        if self._moment is not None:
+            found["moment"] = self._moment
         if self.warnings:
             found["warning_count"], found["warnings"] = self.warnings, self._warnings
         if self._delivered is not None:

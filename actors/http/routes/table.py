@@ -41,7 +41,7 @@ ROUTES: tuple[Route, ...] = (
             ("matches", FLAG, "true: the answer has the matches of every event; needs the scope read too"),
             ("data", FLAG, "true: with the data and tags of the subscriptions that match"),
         ),
-        PUBLISHED, answer="how many events, matches, deliveries; bad events and left out attributes by position",
+        PUBLISHED, answer="how many events, matches, deliveries; bad events and left out attributes by position", schema="PublishReport",
     ),
     Route(
         "GET", "/v1/subscriptions", subscribing.list_subscriptions, "subscribe",
@@ -50,27 +50,31 @@ ROUTES: tuple[Route, ...] = (
             ("subscriber", TEXT, "of this one only"), ("tag", TEXT, "that have this tag"),
             ("search", TEXT, "that contain this text, in an id, subscriber, expression, tag or their data"),
             ("after", WHOLE, "of the page before"), ("limit", WHOLE, "on a page, up to 1000"),
-        ),
+        ), schema="Subscriptions",
     ),
     Route(
         "POST", "/v1/subscriptions", subscribing.subscribe, "subscribe", "Adds a subscription.", (), OBJECT,
         {"subscriber": "whose it is", "expression": "what it asks for", "id": "its id; made if it is not given", **CARRIED},
+        schema="Subscribed", statuses=(201,),
     ),
     Route(
         "DELETE", "/v1/subscriptions", subscribing.unsubscribe_tagged, "subscribe",
-        "Removes all subscriptions that have a tag. Needs the scope subscribe:* or admin.", (("tag", TEXT, "which"),),
+        "Removes all subscriptions that have a tag. Needs the scope subscribe:* or admin.", (("tag", TEXT, "which"),), schema="Removed",
     ),
     Route(
         "POST", "/v1/subscriptions/bulk", subscribing.load, "subscribe",
         "Loads subscriptions, one in each line, and reports the lines that were rejected. Needs the scope subscribe:* or admin.",
-        (), NDJSON[:1], {"id": "", "subscriber": "", "expression": "", **CARRIED},
+        (), NDJSON[:1], {"id": "", "subscriber": "", "expression": "", **CARRIED}, schema="LoadReport",
     ),
-    Route("GET", "/v1/subscriptions/{id}", subscribing.get_subscription, "subscribe", "One subscription. int:7 is the id 7."),
+    Route(
+        "GET", "/v1/subscriptions/{id}", subscribing.get_subscription, "subscribe", "One subscription. int:7 is the id 7.",
+        schema="Subscription",
+    ),
     Route(
         "PUT", "/v1/subscriptions/{id}", subscribing.put_subscription, "subscribe", "Adds or replaces a subscription.", (),
-        OBJECT, {"subscriber": "whose it is", "expression": "what it asks for", **CARRIED},
+        OBJECT, {"subscriber": "whose it is", "expression": "what it asks for", **CARRIED}, schema="Subscribed", statuses=(201,),
     ),
-    Route("DELETE", "/v1/subscriptions/{id}", subscribing.unsubscribe, "subscribe", "Removes a subscription."),
+    Route("DELETE", "/v1/subscriptions/{id}", subscribing.unsubscribe, "subscribe", "Removes a subscription.", schema="Removed"),
     Route(
         "POST", "/v1/expressions/check", subscribing.check_expression, "subscribe",
         "Whether an expression can be used; if not, the error has the position.", (), OBJECT, {"expression": "the text"},
@@ -78,42 +82,46 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/rules", subscribing.list_rules, "read", "All priority rules."),
     Route(
         "PUT", "/v1/rules/{id}", subscribing.add_rule, "admin", "Adds or replaces a priority rule.", (), OBJECT,
-        {"level": "at least this level", "expression": "for events that match it"},
+        {"level": "at least this level", "expression": "for events that match it"}, statuses=(201,),
     ),
-    Route("DELETE", "/v1/rules/{id}", subscribing.remove_rule, "admin", "Removes a priority rule."),
+    Route("DELETE", "/v1/rules/{id}", subscribing.remove_rule, "admin", "Removes a priority rule.", schema="Removed"),
     Route(
         "DELETE", OF_SUBSCRIBER, subscribing.remove_subscriber, "subscribe",
-        "Removes all subscriptions of a subscriber, and its mailbox.",
+        "Removes all subscriptions of a subscriber, and its mailbox.", schema="Removed",
     ),
     Route(
-        "POST", f"{OF_SUBSCRIBER}/poll", consuming.poll, "subscribe", "Deliveries, the most urgent first.",
+        "POST", f"{OF_SUBSCRIBER}/poll", consuming.poll, "subscribe",
+        "Deliveries, the most urgent first. If none waits and nobody has subscribed under this name, the answer has a warning.",
         (
             ("limit", WHOLE, "at most this number"), ("wait", NUMBER, "seconds to wait for the first, up to 60"),
             ("visibility_timeout", NUMBER, "seconds until what is not acknowledged comes again"),
             ("data", FLAG, "true: with the data and tags of the subscriptions"),
-        ),
+        ), schema="Deliveries",
     ),
     Route(
         "GET", f"{OF_SUBSCRIBER}/stream", consuming.stream, "subscribe",
         "Deliveries as server-sent events. The id of a message is the delivery's sequence. ack=auto: what was sent is acknowledged some "
         "seconds later if the connection is still open. Last-Event-ID acknowledges what the last stream sent up to that message, and "
-        "what it sent after it comes again at once.",
+        "what it sent after it comes again at once. A comment warns of a name under which nobody has subscribed.",
         (("ack", TEXT, "auto or manual"), ("window", WHOLE, "deliveries that may be unacknowledged"),
          ("data", FLAG, "true: with the data and tags of the subscriptions")),
         answer="an endless stream", answer_kind="text/event-stream",
     ),
-    Route("POST", f"{OF_SUBSCRIBER}/ack", consuming.settling("ack"), "subscribe", "These are done.", (), OBJECT, RECEIPTS),
+    Route(
+        "POST", f"{OF_SUBSCRIBER}/ack", consuming.settling("ack"), "subscribe", "These are done.", (), OBJECT, RECEIPTS,
+        schema="AckReport",
+    ),
     Route(
         "POST", f"{OF_SUBSCRIBER}/nack", consuming.settling("nack"), "subscribe", "These failed, and come again.", (), OBJECT,
-        {**RECEIPTS, "delay": "seconds before they come again", "reason": "for dead letters"},
+        {**RECEIPTS, "delay": "seconds before they come again", "reason": "for dead letters"}, schema="AckReport",
     ),
     Route(
         "POST", f"{OF_SUBSCRIBER}/release", consuming.settling("release"), "subscribe",
-        "These were not looked at: they come again, and it was no attempt.", (), OBJECT, RECEIPTS,
+        "These were not looked at: they come again, and it was no attempt.", (), OBJECT, RECEIPTS, schema="AckReport",
     ),
     Route(
         "POST", f"{OF_SUBSCRIBER}/extend", consuming.settling("extend"), "subscribe", "These take longer.", (), OBJECT,
-        {**RECEIPTS, "seconds": "from now"},
+        {**RECEIPTS, "seconds": "from now"}, schema="AckReport",
     ),
     Route("GET", f"{OF_SUBSCRIBER}/mailbox", consuming.mailbox, "subscribe", "The mailbox in numbers."),
     Route(
@@ -137,15 +145,18 @@ ROUTES: tuple[Route, ...] = (
             "subscriber": "whose deliveries", "url": "where to", "secret": "whsec_…; made if it is not given",
             "concurrency": "requests at once", "data": "true: with the data and tags of the subscriptions",
             "enabled": "false: nothing is sent",
-        },
+        }, statuses=(201, 200),
     ),
-    Route("DELETE", "/v1/webhooks/{id}", administering.remove_webhook, "subscribe", "Removes a webhook."),
+    Route("DELETE", "/v1/webhooks/{id}", administering.remove_webhook, "subscribe", "Removes a webhook.", schema="Removed"),
     Route("GET", "/v1/tokens", administering.list_tokens, "admin", "The clients and their scopes."),
     Route(
         "PUT", "/v1/tokens/{name}", administering.put_token, "admin", "Makes a token for a client.", (), OBJECT,
-        {"scopes": "publish, subscribe:NAME, read, admin"},
+        {"scopes": "publish, subscribe:NAME, read, admin"}, statuses=(201,),
     ),
-    Route("DELETE", "/v1/tokens/{name}", administering.remove_token, "admin", "The client's token is no longer accepted."),
+    Route(
+        "DELETE", "/v1/tokens/{name}", administering.remove_token, "admin", "The client's token is no longer accepted.",
+        schema="Removed",
+    ),
     Route(
         "POST", "/v1/explain", looking_in.explain, "read", "What matches an event, and how; or why one subscription does or does not.",
         (), OBJECT, {"event": "an event", "id": "of a subscription", "expression": "instead of a subscription"},
@@ -154,7 +165,7 @@ ROUTES: tuple[Route, ...] = (
         "POST", "/v1/backtest", looking_in.run_backtest, "read", "How often an expression would have matched the last events.", (),
         OBJECT, {"expression": "a draft"},
     ),
-    Route("GET", "/v1/stats", looking_in.stats, "read", "All processes of the server in numbers."),
+    Route("GET", "/v1/stats", looking_in.stats, "read", "All processes of the server in numbers.", schema="Stats"),
     Route("GET", "/metrics", looking_in.metrics, "read", "The same for Prometheus.", answer_kind="text/plain"),
     Route("GET", "/healthz", looking_in.health, None, "The HTTP process answers."),
     Route("GET", "/readyz", looking_in.readiness, None, "The server is connected and answers; 503 if not."),

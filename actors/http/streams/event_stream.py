@@ -8,6 +8,8 @@ auto    What was sent is acknowledged `settle` seconds later if the connection i
         Without a Last-Event-ID, deliveries in doubt come again after their visibility timeout.
 manual  Deliveries are acknowledged only by POST …/ack with the messages' receipts. Last-Event-ID has the same meaning.
 
+A stream whose subscriber nobody has subscribed as begins with a comment that says so.
+
 So every delivery arrives at least once, and the id identifies repetitions. Streams of one subscriber share its deliveries.
 """
 
@@ -23,6 +25,7 @@ from typing import Any, NamedTuple
 
 from actors.http.backend import Backend
 from actors.http.encoding import delivery_json
+from actors.http.known_subscribers import KnownSubscribers
 from actors.http.requests import Request
 from actors.http.streams.wakeups import Wakeups
 from actors.mailboxes.delivery import Delivery, Receipt
@@ -67,6 +70,7 @@ class EventStream:
     """One open connection. It has a task of its own only while there is something to send."""
 
     __slots__ = (
+        "_checked",
         "_data",
         "_pump",
         "_request",
@@ -94,7 +98,7 @@ class EventStream:
         self.last_settled = 0
         self.closed: float | None = None
         self._pump: asyncio.Task[None] | None = None
-        self._woken = False
+        self._woken = self._checked = False
 
     def wake(self) -> None:
         """Tells the stream that there may be something to send."""
@@ -118,6 +122,11 @@ class EventStream:
                     return  # the stream is woken again when something was acknowledged
                 visible = None if self.manual else streams.settle + VISIBLE_AFTER
                 found = await backend.poll(self.subscriber, room, visible)
+                if not found and not self._checked:
+                    self._checked = True
+                    warning = await streams.known.warning(self.subscriber, self._request.client)
+                    if warning is not None:
+                        await self.write(f": warning: {warning}\n\n".encode())
                 if found:
                     self._woken = True
                     carried = await backend.carried(self.subscriber, found) if self._data else [None] * len(found)
@@ -160,9 +169,12 @@ class EventStream:
 class EventStreams:
     """All streams of this process, and those that have ended recently."""
 
-    def __init__(self, backend: Backend, wakeups: Wakeups, settle: float, heartbeat: float) -> None:
+    def __init__(
+        self, backend: Backend, wakeups: Wakeups, known: KnownSubscribers, settle: float, heartbeat: float
+    ) -> None:
         self.backend = backend
         self.wakeups = wakeups
+        self.known = known
         self.settle = settle
         self._heartbeat = heartbeat
         self._open: dict[str, set[EventStream]] = {}
