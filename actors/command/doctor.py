@@ -28,6 +28,8 @@ MARKS: dict[Verdict, tuple[str, str]] = {"ok": ("âœ“", "green"), "optional": ("Â
 CORE = ("numpy", "numba", "pyarrow", "lark", "google-re2", "msgpack", "xxhash")
 LEAST_MEMORY, LEAST_SHARED = 2 << 30, 128 << 20
 MEGABYTE = 1 << 20
+RAY, HTTP = "Ray", "HTTP"
+USUAL_PORTS = {6379: RAY, 8480: HTTP}
 TOKEN_VARIABLES = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 TOKEN_FILE = Path("~/.ray/auth_token")
 RAY_TOOLS = (
@@ -170,12 +172,19 @@ def _ports() -> Finding:
             f"no port of 127.0.0.1 can be opened: {error.strerror}",
             "Ray needs some; see the sandbox or firewall",
         )
+    taken = [what for port, what in USUAL_PORTS.items() if _is_taken(port)]
+    ports = " and ".join(f"{port} ({what})" for port, what in USUAL_PORTS.items())
+    found = f"127.0.0.1 can be opened; of the usual ones, {ports}, " + (
+        f"taken: {', '.join(taken)}" if taken else "none is taken"
+    )
+    remedy = "ray-pubsub serve --port 0 takes a free one" if HTTP in taken else ""
+    return Finding("ports", "ok", found, remedy)
+
+
+def _is_taken(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(0.5)
-        taken = probe.connect_ex(("127.0.0.1", 6379)) == 0
-    return Finding(
-        "ports", "ok", "127.0.0.1 can be opened; 6379, Ray's usual port, is " + ("taken" if taken else "free")
-    )
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _token(environment: os._Environ[str] | dict[str, str], file: Path) -> Finding:

@@ -43,7 +43,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done; 1 something was refused or rejected; 2 wrong use; 3 no server or cluster; 4 an extra is not installed.",
+    epilog="Exit codes: 0 done; 1 something was refused or rejected; 2 wrong use; 3 no server or cluster; "
+    "4 an extra is not installed; 130 Ctrl-C.",
 )
 
 IN_PROCESS, SERVERS, USING = "In this process, without a server", "Servers", "Using a server"
@@ -83,7 +84,7 @@ def _shown(
 COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     IN_PROCESS: (in_process.match, using.explain, in_process.bench, in_process.warm_up, doctor.doctor),
     SERVERS: (demonstrating.demo, lifecycle.start, lifecycle.status, lifecycle.top, lifecycle.stop, lifecycle.serve),
-    USING: (using.subscribe, using.load, using.export, using.publish, using.listen),
+    USING: (using.subscribe, using.unsubscribe, using.load, using.export, using.publish, using.listen),
 }
 for _panel, _commands in COMMANDS.items():
     for _command in _commands:

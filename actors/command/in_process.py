@@ -13,7 +13,7 @@ import typer
 
 from actors.command.bad_rows import BadRows, noted_rejections
 from actors.command.data_files import event_batches, read_subscriptions, write_rows
-from actors.command.terminal import DONE_IN_PART, Json, Terminal, write_json
+from actors.command.terminal import DONE_IN_PART, Json, Terminal, WithData, json_cell, write_json
 from ray_pubsub.engines.registry import engine_names
 from ray_pubsub.errors import SettingError, counted
 from ray_pubsub.kernels.readiness import VARIABLE
@@ -36,6 +36,8 @@ def match(
         str | None, typer.Option("--output", "-o", help="Write matches to this file (csv, jsonl, parquet).")
     ] = None,
     engine: Annotated[str, typer.Option(help=ENGINES)] = "auto",
+    ignore_case: Annotated[bool, typer.Option("--ignore-case", help="Compare all texts in lower case.")] = False,
+    with_data: WithData = False,
     as_json: Json = False,
 ) -> None:
     """Match events in a file against subscriptions in a file, in this process.
@@ -44,23 +46,21 @@ def match(
     counts, rejections, errors and warnings.
     """
     terminal, bad = Terminal(as_json), BadRows(Terminal(as_json))
-    index, rejections = loaded_index(subscriptions, engine, terminal)
+    index, rejections = loaded_index(subscriptions, engine, ignore_case, terminal)
     counts = {"subscriptions": len(index), "rejected": len(rejections), "events": 0, "matches": 0}
     began = time.perf_counter()
-    rows = _matched(index, events, event_id, counts, bad)
+    rows = _matched(index, events, event_id, with_data, counts, bad)
+    columns = ("event_id", "subscription_id", *(("data", "tags") if with_data else ()))
     if output is not None:
-        write_rows(
-            output,
-            ({"event_id": event, "subscription_id": id} for event, ids in rows for id in ids),
-            ("event_id", "subscription_id"),
-        )
+        carried = ((event, *match) for event, *matches in rows for match in zip(*matches, strict=True))
+        write_rows(output, (dict(zip(columns, _cells(row), strict=True)) for row in carried), columns)
     else:
-        for event, ids in rows:
+        for event, ids, *more in rows:
             if as_json:
-                write_json({"event_id": event, "subscription_ids": ids})
+                write_json({"event_id": event, "subscription_ids": ids, **dict(zip(columns[2:], more, strict=True))})
             else:
-                for id in ids:
-                    print(f"{event}\t{id}")
+                for id, *each in zip(ids, *more, strict=True):
+                    print(event, id, *map(json_cell, each), sep="\t")
     seconds = time.perf_counter() - began
     if as_json:
         write_json({
@@ -74,36 +74,48 @@ def match(
         raise typer.Exit(DONE_IN_PART)
 
 
+def _cells(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns a row for a file: data and tags as `export` writes them."""
+    event, id, *more = row
+    if not more:
+        return event, id
+    data, tags = more
+    return event, id, None if data is None else json.dumps(data, ensure_ascii=False), ",".join(tags) or None
+
+
 def _matched(
-    index: Any, path: str, event_id: str | None, counts: dict[str, int], bad: BadRows
-) -> Iterator[tuple[Any, list[Any]]]:
-    """Yields every event with the subscriptions that match it. Bad events are reported as they are read."""
+    index: Any, path: str, event_id: str | None, with_data: bool, counts: dict[str, int], bad: BadRows
+) -> Iterator[tuple[Any, ...]]:
+    """Yields every event with the subscriptions that match it and, `with_data`, their data and their tags. Bad events are reported as they
+    are read."""
     for batch in event_batches(path):
         found = (
             index.match_json(batch, event_id=event_id)
             if isinstance(batch, bytes)
             else index.match_many(batch, event_id=event_id)
         )
-        first, names = counts["events"], found.event_ids.tolist()
+        first, names, offsets = counts["events"], found.event_ids.tolist(), found.offsets.tolist()
+        carried = (found.data(), found.tags()) if with_data else ()
         bad.add(found, first)
         counts["events"] += len(names)
         counts["matches"] += len(found)
         for position, ids in enumerate(found):
-            yield (first + position if event_id is None else names[position]), ids
+            own = slice(offsets[position], offsets[position + 1])
+            yield first + position if event_id is None else names[position], ids, *(each[own] for each in carried)
 
 
-def loaded_index(path: str, engine: str, terminal: Terminal) -> tuple[Any, list[dict[str, Any]]]:
+def loaded_index(path: str, engine: str, ignore_case: bool, terminal: Terminal) -> tuple[Any, list[dict[str, Any]]]:
     """Returns an index of the subscriptions in a file, and those that were rejected, which are noted."""
     from ray_pubsub import MatchIndex
 
-    index, table = MatchIndex(engine), read_subscriptions(path)
+    index, table = MatchIndex(engine, ignore_case=ignore_case), read_subscriptions(path)
     report = index.add_table(table) if "expression" in table.schema.names else index.add_predicates(table)
     return index, noted_rejections(report.rejections, terminal)
 
 
-def explain_in_process(event: str, id: str | None, subscriptions: str, terminal: Terminal) -> None:
+def explain_in_process(event: str, id: str | None, subscriptions: str, ignore_case: bool, terminal: Terminal) -> None:
     """Explains an event with the subscriptions of a file."""
-    index, rejections = loaded_index(subscriptions, "auto", terminal)
+    index, rejections = loaded_index(subscriptions, "auto", ignore_case, terminal)
     found = (
         index.explain(parsed_event(event)) if id is None else index.explain(parsed_event(event), known_id(id, index))
     )

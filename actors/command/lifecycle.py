@@ -35,6 +35,9 @@ def start(
     ] = None,
     coordinators: Annotated[int | None, typer.Option(min=1, help="Processes that publish (default 1).")] = None,
     engine: Annotated[str | None, typer.Option(help="Of the shards' indexes (default auto).")] = None,
+    ignore_case: Annotated[
+        bool, typer.Option("--ignore-case", help="Compare all texts in lower case; for the life of the data folder.")
+    ] = False,
     background: Annotated[
         bool, typer.Option("--background", "-b", help="Return when it runs; `ray-pubsub stop` ends it.")
     ] = False,
@@ -49,7 +52,15 @@ def start(
     from actors.cluster.server_notes import read_notes
 
     signal.signal(signal.SIGTERM, _interrupt)
-    server = ray_pubsub.start(shards, data_dir, name, address=address, coordinators=coordinators, engine=engine)
+    server = ray_pubsub.start(
+        shards,
+        data_dir,
+        name,
+        address=address,
+        coordinators=coordinators,
+        engine=engine,
+        ignore_case=ignore_case or None,
+    )
     facts = {
         "name": server.name,
         "address": server.address,

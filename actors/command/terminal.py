@@ -24,7 +24,10 @@ from ray_pubsub.errors import (
 if TYPE_CHECKING:
     from actors.client.server import Server
 
-__all__ = ["DONE_IN_PART", "Address", "DataDir", "Json", "ServerName", "Terminal", "connected", "exit_code", "fail"]
+__all__ = [
+    "DONE_IN_PART", "Address", "DataDir", "Json", "ServerName", "Terminal", "WithData", "connected", "exit_code", "fail", "json_cell",
+    "write_json",
+]  # fmt: skip
 
 DONE_IN_PART, WRONG_USE, NO_SERVER, NOT_INSTALLED = 1, 2, 3, 4
 
@@ -37,6 +40,7 @@ Address = Annotated[
 DataDir = Annotated[
     Path | None, typer.Option("--data-dir", "-d", help="The data folder of a server that runs on this machine.")
 ]
+WithData = Annotated[bool, typer.Option("--data", help="With the data and tags of the subscriptions.")]
 
 
 class Terminal:
@@ -63,6 +67,11 @@ class Terminal:
 def write_json(facts: Any) -> None:
     """Writes one document on a line."""
     print(json.dumps(_plain(facts), ensure_ascii=False, default=str), flush=True)
+
+
+def json_cell(value: Any) -> str:
+    """Returns a cell of a line for people: JSON, and nothing for what is absent."""
+    return "" if value is None or value == () else json.dumps(value, ensure_ascii=False)
 
 
 def _plain(value: Any) -> Any:

@@ -1,8 +1,9 @@
-"""Commands that use a server: subscribe, load, export, publish, listen, explain."""
+"""Commands that use a server: subscribe, unsubscribe, load, export, publish, listen, explain."""
 
 from __future__ import annotations
 
 import time
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,9 @@ from actors.command.terminal import (
     Json,
     ServerName,
     Terminal,
+    WithData,
     connected,
+    json_cell,
     write_json,
 )
 from ray_pubsub.errors import SettingError, UnknownSubscriptionError, counted
@@ -26,7 +29,7 @@ from ray_pubsub.errors import SettingError, UnknownSubscriptionError, counted
 if TYPE_CHECKING:
     from actors.client.server import Server
 
-__all__ = ["explain", "export", "listen", "load", "publish", "subscribe"]
+__all__ = ["explain", "export", "listen", "load", "publish", "subscribe", "unsubscribe"]
 
 POLLED, WAIT = 500, 2.0
 
@@ -49,6 +52,31 @@ def subscribe(
     with connected(name, address, data_dir) as server:
         given = server.subscribe(subscriber, expression, id=id, data=carried, tags=tag or ())
     Terminal(as_json).result({"id": given, "subscriber": subscriber}, str(given))
+
+
+def unsubscribe(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID…", help="Subscriptions to remove.")] = None,
+    tag: Annotated[str | None, typer.Option(help="All that have this tag, instead of ids.")] = None,
+    name: ServerName = None,
+    address: Address = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Remove subscriptions, by id or by tag. Exits with 1 if an id does not exist; the others are removed."""
+    if bool(ids) == (tag is not None):
+        raise SettingError("tag", "or ids must be given, and not both")
+    terminal, unknown = Terminal(as_json), []
+    with connected(name, address, data_dir) as server:
+        removed = 0 if tag is None else server.unsubscribe_many(tag=tag)
+        for id in ids or ():
+            try:
+                removed += server.unsubscribe(_stored_id(server, id))
+            except UnknownSubscriptionError as error:
+                unknown.append(id)
+                terminal.note(str(error), style="yellow")
+    terminal.result({"removed": removed, "unknown": unknown}, f"{counted(removed, 'subscription')} removed")
+    if unknown:
+        raise typer.Exit(DONE_IN_PART)
 
 
 def load(
@@ -122,6 +150,7 @@ def publish(
     show: Annotated[
         bool, typer.Option("--show", help="Write a line for each match: event, subscription, subscriber, priority.")
     ] = False,
+    with_data: WithData = False,
     name: ServerName = None,
     address: Address = None,
     data_dir: DataDir = None,
@@ -131,7 +160,7 @@ def publish(
 
     With --json a document with counts, errors, warnings and the moment that now() stood for; with --show one for each match before it.
     """
-    terminal = Terminal(as_json)
+    terminal, show = Terminal(as_json), show or with_data
     bad, moment = BadRows(terminal), None
     counts = dict.fromkeys(("events", "bad_events", "warnings", "matches", "delivered", "duplicates", "rejected"), 0)
     with connected(name, address, data_dir) as server:
@@ -141,7 +170,7 @@ def publish(
             bad.add(result, counts["events"])
             moment = result.moment if moment is None else moment
             if show:
-                _show(result, counts["events"] if event_id is None else 0, terminal)
+                _show(result, with_data, terminal)
             counts["events"] += len(result.event_ids)
             counts["matches"] += len(result)
             for field in ("delivered", "duplicates", "rejected"):
@@ -160,14 +189,18 @@ def publish(
         raise typer.Exit(DONE_IN_PART)
 
 
-def _show(result: Any, first: int, terminal: Terminal) -> None:
-    rows = zip(result.pairs(), result.subscribers.tolist(), result.priorities.tolist(), strict=True)
-    for (event, id), subscriber, priority in rows:
-        named = event + first if isinstance(event, int) and first else event
+def _show(result: Any, with_data: bool, terminal: Terminal) -> None:
+    # Priorities are of events, and an event may have several matches.
+    levels = zip(result.priorities.tolist(), result.counts().tolist(), strict=True)
+    priorities = chain.from_iterable(repeat(level, count) for level, count in levels)
+    rows = zip(result.pairs(), result.subscribers.tolist(), priorities, strict=True)
+    carried = zip(result.data(), result.tags(), strict=True) if with_data else repeat(())
+    for ((event, id), subscriber, priority), (*more,) in zip(rows, carried, strict=False):
         if terminal.as_json:
-            write_json({"event_id": named, "subscription_id": id, "subscriber": subscriber, "priority": priority})
+            facts = {"event_id": event, "subscription_id": id, "subscriber": subscriber, "priority": priority}
+            write_json({**facts, **dict(zip(("data", "tags"), more, strict=False))})
         else:
-            print(named, id, subscriber, priority, sep="\t")
+            print(event, id, subscriber, priority, *map(json_cell, more), sep="\t")
 
 
 def listen(
@@ -175,6 +208,7 @@ def listen(
     limit: Annotated[int | None, typer.Option(min=1, help="End after this many.")] = None,
     idle: Annotated[float | None, typer.Option(min=0.0, help="End when none has come for this many seconds.")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Do not acknowledge: they come again.")] = False,
+    with_data: WithData = False,
     name: ServerName = None,
     address: Address = None,
     data_dir: DataDir = None,
@@ -186,9 +220,10 @@ def listen(
         last = time.monotonic()
         while left is None or left > 0:
             wait = WAIT if idle is None else max(0.0, min(WAIT, last + idle - time.monotonic()))
-            found = server.poll(subscriber, limit=POLLED if left is None else min(POLLED, left), wait=wait)
+            most = POLLED if left is None else min(POLLED, left)
+            found = server.poll(subscriber, limit=most, wait=wait, with_data=with_data)
             for each in found:
-                _write_delivery(each, as_json)
+                _write_delivery(each, with_data, as_json)
             if found:
                 last = time.monotonic()
                 if keep:
@@ -200,15 +235,17 @@ def listen(
                 return
 
 
-def _write_delivery(delivery: Any, as_json: bool) -> None:
-    facts = {
-        "subscription_id": delivery.subscription_id, "priority": delivery.priority, "attempt": delivery.attempt,
-        "event_id": delivery.event_id, "event": delivery.event,
-    }  # fmt: skip
+def _write_delivery(delivery: Any, with_data: bool, as_json: bool) -> None:
+    carried = {"data": delivery.data, "tags": delivery.tags} if with_data else {}
     if as_json:
-        write_json(facts)
+        facts = {
+            "subscription_id": delivery.subscription_id, "priority": delivery.priority, "attempt": delivery.attempt,
+            "event_id": delivery.event_id, "event": delivery.event,
+        }  # fmt: skip
+        write_json({**facts, **carried})
     else:
-        print(delivery.priority, delivery.subscription_id, delivery.event, sep="\t", flush=True)
+        more = map(json_cell, carried.values())
+        print(delivery.priority, delivery.subscription_id, delivery.event, *more, sep="\t", flush=True)
 
 
 def explain(
@@ -219,6 +256,9 @@ def explain(
     subscriptions: Annotated[
         str | None, typer.Option("--subscriptions", help="A file of subscriptions, instead of a server.")
     ] = None,
+    ignore_case: Annotated[
+        bool, typer.Option("--ignore-case", help="Of texts, with --subscriptions; a server knows how it compares.")
+    ] = False,
     name: ServerName = None,
     address: Address = None,
     data_dir: DataDir = None,
@@ -229,8 +269,10 @@ def explain(
     if subscriptions is not None:
         if (name, address, data_dir) != (None, None, None):
             raise SettingError("subscriptions", "are explained in this process; leave out the server")
-        explain_in_process(event, id, subscriptions, terminal)
+        explain_in_process(event, id, subscriptions, ignore_case, terminal)
         return
+    if ignore_case:
+        raise SettingError("ignore_case", "is for --subscriptions; a server was started with it or without")
     parsed = parsed_event(event)
     with connected(name, address, data_dir) as server:
         found: Any = server.explain(parsed) if id is None else server.explain(parsed, _stored_id(server, id))

@@ -47,6 +47,8 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
                             "description": "of a syntax error in the expression, of an event in a batch",
                         },
                         "expected": {"type": "array", "items": {"type": "string"}},
+                        "attribute": {"type": ["string", "null"], "description": "of an event that is at fault"},
+                        "reason": {"type": "string", "description": "without the place"},
                     },
                 },
                 **SCHEMAS,

@@ -119,6 +119,9 @@ def test_the_console(door: Door, page: Browser) -> None:
     page.until("document.querySelectorAll('.process').length >= 3 && !document.querySelector('#overview').hidden")
     assert page.text("#connection") == "✓ connected"
     assert page.run("document.querySelectorAll('#tiles .tile').length") == 6
+    # With so few subscriptions nothing is in a segment yet; the tail is drawn.
+    page.until("document.querySelector('svg.cells rect.tail')")
+    assert "tail with" in page.run("document.querySelector('svg.cells').getAttribute('aria-label')")
     if FOLDER:  # pictures show a server at work
         for number in range(12):
             publish(door, range(50 * number % 170))
@@ -148,12 +151,25 @@ def test_the_console(door: Door, page: Browser) -> None:
     assert FOLDER or "matched 16 of the last" in said
     page.fill("#add-subscriber", "person-1")
     page.fill("#add-id", "from-the-browser")
+    page.fill("#add-tags", " sale, from browsers ,")
+    page.fill("#add-data", '{"title": "a draft"')
+    page.click("#add-form .primary")
+    page.until("document.querySelector('#data-state').textContent.includes('is not JSON')")
+    check_readable(page)
+    page.fill("#add-data", '{"title": "a draft"}')
     page.click("#add-form .primary")
     page.until("document.querySelector('#add-result').textContent.includes('from-the-browser')")
-    assert door.ask("GET", "/v1/subscriptions/from-the-browser").data["subscriber"] == "person-1"
-    page.fill("#search", "from-the-browser")
+    assert page.text("#data-state") == ""
+    made = door.ask("GET", "/v1/subscriptions/from-the-browser").data
+    assert (made["subscriber"], made["tags"], made["data"]) == (
+        "person-1",
+        ["from browsers", "sale"],
+        {"title": "a draft"},
+    )
+    page.fill("#search", "tag:from browsers")
     page.key("Enter", ENTER)
     page.until("document.querySelectorAll('#subscription-list tbody tr').length === 1")
+    assert all(text in page.text("#subscription-list") for text in ("from-the-browser", "sale", '"a draft"'))
     page.click("#subscription-list .danger")
     page.until("document.querySelector('#subscription-list .empty')")
     assert door.ask("GET", "/v1/subscriptions/from-the-browser").status == 404

@@ -5,6 +5,7 @@ import { Plot } from "./plot.js";
 
 const rates = new Plot($("rate-plot"), { names: ["events"], written: count, least: 10 });
 const latencies = new Plot($("latency-plot"), { names: ["median", "99 %"], written: duration, least: 0.001 });
+const MOST_CELLS = 12;
 let before = null;
 
 export function showOverview(stats) {
@@ -58,9 +59,11 @@ function box(name, state, told, facts) {
   return el("div", { class: well ? "process" : "process away" }, el("h3", {}, name, mark), el("dl", {}, ...rows));
 }
 
-/** The partitions of a shard's index as a picture. */
+/** The partitions of a shard's index as a picture: its segments and, with a dashed edge, its tail. */
 function segments(shard) {
-  const listed = (shard.index?.blocks ?? []).filter((each) => each.clauses > 0).slice(0, 12);
+  const blocks = (shard.index?.blocks ?? []).filter((each) => each.clauses > 0).slice(0, MOST_CELLS);
+  const listed = blocks.map((each) => ({ name: each.engine ?? "segment", clauses: each.clauses }));
+  if (shard.index?.tail > 0) listed.push({ name: "tail", clauses: shard.index.tail, tail: true });
   if (!listed.length) return null;
   const whole = sum(listed, "clauses");
   let at = 0;
@@ -68,9 +71,9 @@ function segments(shard) {
     const width = Math.max(6, (200 * each.clauses) / whole);
     const x = at;
     at += width + 1;
-    return [svg("rect", { x, y: 1, width, height: 20, rx: 3 }), width > 40 ? svg("text", { x: x + 5, y: 15 }, each.engine ?? "") : null];
+    return [svg("rect", { class: each.tail && "tail", x, y: 1, width, height: 20, rx: 3 }), width > 40 ? svg("text", { x: x + 5, y: 15 }, each.name) : null];
   });
-  const told = listed.map((each) => `${each.engine ?? "segment"} with ${count(each.clauses)} clauses`).join(", ");
+  const told = listed.map((each) => `${each.name} with ${count(each.clauses)} clauses`).join(", ");
   return svg("svg", { class: "cells", viewBox: `0 0 ${Math.max(at, 200)} 22`, preserveAspectRatio: "none", role: "img", "aria-label": `segments: ${told}` }, ...cells.filter(Boolean));
 }
 

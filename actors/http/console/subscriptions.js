@@ -41,8 +41,17 @@ function say(state, text, wrong) {
 
 async function add(event) {
   event.preventDefault();
-  const id = $("add-id").value.trim();
-  const body = { subscriber: $("add-subscriber").value, expression: $("add-expression").value, ...(id ? { id } : {}) };
+  const body = { subscriber: $("add-subscriber").value, expression: $("add-expression").value };
+  const id = $("add-id").value.trim(), data = $("add-data").value.trim();
+  const tags = $("add-tags").value.split(",").map((each) => each.trim()).filter(Boolean);
+  if (id) body.id = id;
+  if (tags.length) body.tags = tags;
+  try {
+    if (data) body.data = JSON.parse(data);
+    sayOfData("");
+  } catch (error) {
+    return sayOfData(`✗ Data is not JSON: ${error.message}`);
+  }
   try {
     const made = await ask("POST", "/v1/subscriptions", body);
     $("add-result").textContent = `added as ${made.id}`;
@@ -51,6 +60,11 @@ async function add(event) {
     $("add-result").textContent = "";
     say($("expression-state"), `✗ ${problem.message}`, true);
   }
+}
+
+function sayOfData(text) {
+  $("data-state").textContent = text;
+  $("add-data").setAttribute("aria-invalid", String(Boolean(text)));
 }
 
 async function backtest() {
@@ -99,6 +113,7 @@ function draw() {
         ["Subscriber", (row) => row.subscriber],
         ["Expression", (row) => el("code", {}, row.expression)],
         ["Tags", (row) => row.tags.join(", ")],
+        ["Data", (row) => (row.data === null ? "" : el("code", {}, JSON.stringify(row.data)))],
         ["Shard", (row) => row.shard, true],
         ["", (row) => el("button", { class: "plain danger", "aria-label": `Remove ${row.id}`, onclick: () => remove(row) }, "Remove")],
       ],

