@@ -45,6 +45,25 @@ def test_documents(place: str, code: str, tmp_path: Path, monkeypatch: pytest.Mo
     exec(compile(code, place, "exec"), {"__name__": "__main__"})
 
 
+SIDE_BY_SIDE = "docs/coming-from.md"
+
+
+@pytest.mark.parametrize(("place", "code"), [each for each in BLOCKS if each[0].startswith(SIDE_BY_SIDE)])
+def test_what_others_would_write_gives_what_the_comments_say(
+    place: str, code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exec(compile(code, place, "exec"), {"__name__": "__main__"})
+    shown = capsys.readouterr().out.splitlines()
+    assert shown and [line for line in shown if line not in code] == []
+
+
+def test_every_tool_has_an_example_that_runs() -> None:
+    sections = re.split(r"^## ", (ROOT / SIDE_BY_SIDE).read_text(), flags=re.MULTILINE)[1:]
+    assert len(sections) == 6
+    without = [each.partition("\n")[0] for each in sections if "```python\nimport ray_pubsub\n" not in each]
+    assert without == ["Side by side"]
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_links_between_files_lead_somewhere(path: Path) -> None:
     targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", path.read_text())
@@ -102,6 +121,16 @@ def test_pictures_are_as_the_library_draws_them() -> None:
         rule="docs/pictures/ holds what docs/draw_pictures.py draws",
         instead="run: python -m docs.draw_pictures",
     )
+
+
+def test_every_picture_is_shown_somewhere() -> None:
+    shown = {
+        (path.parent / target).resolve()
+        for path in DOCUMENTS
+        for target in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", path.read_text())
+    }
+    kept = {path for folder in ("images", "pictures") for path in (ROOT / "docs" / folder).iterdir()}
+    assert sorted(kept - shown) == []
 
 
 def test_every_page_is_in_the_site() -> None:

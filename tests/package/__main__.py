@@ -3,7 +3,7 @@ documents show against them, in a folder that is not the tree's.
 
 First the wheel alone: what matches in one process, without Ray; then with the extra `sigma`. Then, in a second environment, with the extras
 `server` and `http`: the samples that start a server, and what mypy sees of the types. The sdist is installed into a third environment,
-without dependencies, to see that it builds.
+without dependencies, to see that it builds. The documentation is built too, and searched in a browser as a reader without a network does.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.documents import blocks, extra_of
 from tests.package.build import ROOT, build
+from tests.package.site import check_site
 
 
 def main() -> int:
@@ -28,6 +29,7 @@ def main() -> int:
     keep = parser.parse_args().keep
     with tempfile.TemporaryDirectory(prefix="ray-pubsub-package-") as name:
         work = Path(name)
+        check_site(work)
         wheel, sdist = build(keep, work, "wheel", "sdist")
         print(f"built {wheel.name} and {sdist.name}")
         plain = _environment(work / "plain", str(wheel))

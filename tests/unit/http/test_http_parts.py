@@ -13,6 +13,7 @@ import pytest
 from actors.http import state_file
 from actors.http.application import Application
 from actors.http.encoding import MSGPACK, decoded, encoded
+from actors.http.known_subscribers import KnownSubscribers
 from actors.http.problems import HttpError, problem_of
 from actors.http.recent_events import RecentEvents, backtest
 from actors.http.requests import Request
@@ -229,10 +230,13 @@ class Quiet:
     async def poll(self, *_: object) -> list[Any]:
         return []
 
+    async def ask(self, *_: object, timeout: float) -> Any:
+        return True, ()
+
 
 async def test_the_streams_of_a_revoked_token_end() -> None:
     backend: Any = Quiet()
-    streams = EventStreams(backend, Wakeups(backend), 1.0, 10.0)
+    streams = EventStreams(backend, Wakeups(backend), KnownSubscribers(backend), 1.0, 10.0)
     sent: dict[str, list[Any]] = {"ann": [], "bob": []}
     tasks = {}
     for name, messages in sent.items():
