@@ -292,6 +292,7 @@ def _on_elements() -> SearchStrategy[str]:
 ON_NUMBERS = ["element = 1", "element between 0 and 2", "element * 2 > 3", "element not in (1, 2.5)"]
 ON_STRINGS = [
     "element like 'a%'",
+    "element like '%b'",
     "element not ilike '%B'",
     "lower(element) = 'ab'",
     "element > 'a'",

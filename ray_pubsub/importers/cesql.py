@@ -53,7 +53,7 @@ def from_cesql(expressions: Any) -> ImportReport:
             raise RuleFormatError(FORMAT, f"an expression is a text, not {type(text).__name__}")
         return ImportedRule(id, _Reader(text).read())
 
-    return import_rules(numbered(expressions, FORMAT), translate)
+    return import_rules(numbered(expressions, FORMAT), translate, FORMAT)
 
 
 class Part(NamedTuple):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ray_pubsub.errors import RuleFormatError
-from ray_pubsub.importers.conditions import FALSE, TRUE, Condition, Test, all_of, at_least, negated, write
+from ray_pubsub.importers.conditions import FALSE, TRUE, Condition, all_of, at_least, negated, write
 from ray_pubsub.importers.date_math import bound_of
-from ray_pubsub.importers.field import Field, constant, literal_pattern
+from ray_pubsub.importers.field import Field, constant, elements, literal_pattern
 from ray_pubsub.importers.geo_queries import in_box, within_distance
+from ray_pubsub.importers.lists import Lists
 from ray_pubsub.importers.report import ImportedRule, ImportReport, import_rules, numbered
-from ray_pubsub.language.words import write_name
 
 __all__ = ["from_elasticsearch"]
 
@@ -25,7 +25,9 @@ LUCENE_ONLY = re.compile(r"(?<!\\)[~&<>@#\"]")
 """Operators of Lucene's regular expressions that others do not have."""
 
 
-def from_elasticsearch(queries: Any, *, timestamps: Collection[str] = (), lists: bool = False) -> ImportReport:
+def from_elasticsearch(
+    queries: Any, *, timestamps: Collection[str] = (), lists: bool | Collection[str] = False
+) -> ImportReport:
     """Reads queries: a dict of ids and queries, or a list of queries, each a dict or JSON, with or without "query" around it.
 
     >>> query = {"bool": {"filter": [{"term": {"brand": "acme"}}, {"range": {"price": {"lt": 9}}}]}}
@@ -35,8 +37,9 @@ def from_elasticsearch(queries: Any, *, timestamps: Collection[str] = (), lists:
     Understands bool with minimum_should_match, term, terms, range, exists, prefix, wildcard, regexp, nested, constant_score, match_all,
     match_none, geo_distance and geo_bounding_box, on fields that are not analysed. `timestamps`: fields that hold points in time, which
     are compared as such; there "now-1d/d" may stand. A place is an object of lat and lon in the event. `lists`: fields may have several
-    values, of which one must match; patterns on such fields are rejected."""
-    reader = _Reader(frozenset(timestamps), lists)
+    values, of which one must match, or the names of such fields; in a list of objects, as in an index, every object's values are the
+    field's."""
+    reader = _Reader(frozenset(timestamps), Lists.of(lists))
 
     def translate(id: Any, query: Any) -> ImportedRule:
         if isinstance(query, str | bytes):
@@ -48,7 +51,7 @@ def from_elasticsearch(queries: Any, *, timestamps: Collection[str] = (), lists:
             query = query["query"]
         return ImportedRule(id, write(reader.query(query)))
 
-    return import_rules(numbered(queries, FORMAT), translate)
+    return import_rules(numbered(queries, FORMAT), translate, FORMAT)
 
 
 def _single(query: Any) -> tuple[str, Any]:
@@ -59,7 +62,7 @@ def _single(query: Any) -> tuple[str, Any]:
 
 
 class _Reader:
-    def __init__(self, timestamps: frozenset[str], lists: bool, prefix: str = "") -> None:
+    def __init__(self, timestamps: frozenset[str], lists: Lists, prefix: str = "") -> None:
         self._timestamps, self._lists, self._prefix = timestamps, lists, prefix
         """`prefix`: of the nested objects whose fields are read; their conditions name fields within them."""
 
@@ -105,23 +108,22 @@ class _Reader:
     def _term(self, body: Any) -> Condition:
         name, given = self._named(body)
         value, fold = self._value(given)
-        field = self._field(name)
         if fold:
-            return field.among_folded([_text("term", name, value)])
-        return self._equal(field, name, [value])
+            text = _text("term", name, value)
+            return self._tested(name, lambda field: field.among_folded([text]))
+        return self._equal(name, [value])
 
     def _terms(self, body: Any) -> Condition:
         name, given = self._named(body)
         if not isinstance(given, list):
             raise RuleFormatError(FORMAT, f"terms of {name} are a list; a lookup in another index cannot be expressed")
-        return self._equal(self._field(name), name, given)
+        return self._equal(name, given)
 
-    def _equal(self, field: Field, name: str, values: list[Any]) -> Condition:
-        if name in self._timestamps:
-            bounds = [bound_of("=", _text("a date", name, value), FORMAT) for value in values]
-            listed, subject = ", ".join(bound.text for _, bound in bounds), field.text
-            return Test((f"{subject} in ({listed})",), (f"{subject} is null", f"{subject} not in ({listed})"))
-        return field.among(values)
+    def _equal(self, name: str, values: list[Any]) -> Condition:
+        if name in self._timestamps and values:
+            moments = [bound_of("=", _text("a date", name, value), FORMAT)[1].text for value in values]
+            return self._tested(name, lambda field: field.among_written("timestamp", moments))
+        return self._tested(name, lambda field: field.among(values))
 
     def _range(self, body: Any) -> Condition:
         name, given = self._named(body)
@@ -131,39 +133,36 @@ class _Reader:
         if unknown:
             raise RuleFormatError(FORMAT, f"range of {name}: {', '.join(sorted(unknown))} cannot be expressed")
         bounds = [(BOUNDS[each], given[each]) for each in given if each in BOUNDS and given[each] is not None]
-        if self._lists and len(bounds) > 1:
-            raise RuleFormatError(FORMAT, f"range of {name}: two bounds for one element of a list cannot be expressed")
-        field = self._field(name)
-        parts = []
-        for operator, value in bounds:
+        for _, value in bounds:
             constant(value, FORMAT)
-            if name in self._timestamps:
-                parts.append(field.compared(*bound_of(operator, _text("a date", name, value), FORMAT)))
-            else:
-                parts.append(field.compared(operator, value))
-        return all_of(parts) if parts else field.present()
+        if name in self._timestamps:
+            bounds = [bound_of(operator, _text("a date", name, value), FORMAT) for operator, value in bounds]
+        if not bounds:
+            return self._tested(name, lambda field: field.present())
+        return self._tested(name, lambda field: field.between(bounds))
 
     def _geo_distance(self, body: Any) -> Condition:
-        return within_distance(body, self._prefix, self._lists, FORMAT)
+        return self._tested(*within_distance(body, FORMAT))
 
     def _geo_bounding_box(self, body: Any) -> Condition:
-        return in_box(body, self._prefix, self._lists, FORMAT)
+        return self._tested(*in_box(body, FORMAT))
 
     def _exists(self, body: Any) -> Condition:
         if not isinstance(body, Mapping) or not isinstance(body.get("field"), str):
             raise RuleFormatError(FORMAT, f"exists names a field, not {body!r}")
-        return self._field(body["field"]).present()
+        return self._tested(body["field"], lambda field: field.present(objects=True))
 
     def _starting(self, body: Any) -> Condition:
         name, given = self._named(body)
         value, fold = self._value(given)
-        return self._field(name).like(literal_pattern(_text("prefix", name, value)) + "%", fold=fold)
+        pattern = literal_pattern(_text("prefix", name, value)) + "%"
+        return self._tested(name, lambda field: field.like(pattern, fold=fold))
 
     def _wildcard(self, body: Any) -> Condition:
         name, given = self._named(body)
         value, fold = self._value(given, "wildcard")
         pattern = re.sub(r"\\(.)|(\*)|(\?)|(.)", _wildcard_part, _text("wildcard", name, value), flags=re.DOTALL)
-        return self._field(name).like(pattern, fold=fold)
+        return self._tested(name, lambda field: field.like(pattern, fold=fold))
 
     def _regexp(self, body: Any) -> Condition:
         name, given = self._named(body)
@@ -171,7 +170,7 @@ class _Reader:
         pattern = _text("regexp", name, value)
         if LUCENE_ONLY.search(pattern):
             raise RuleFormatError(FORMAT, f"regexp of {name}: {pattern!r} has operators that only Lucene knows")
-        return self._field(name).matching(f"(?{'i' if fold else ''}s)^(?:{pattern})$")
+        return self._tested(name, lambda field: field.matching(f"(?{'i' if fold else ''}s)^(?:{pattern})$"))
 
     def _nested(self, body: Any) -> Condition:
         if not isinstance(body, Mapping) or not isinstance(body.get("path"), str) or "query" not in body:
@@ -180,14 +179,13 @@ class _Reader:
         if not path.startswith(self._prefix):
             raise RuleFormatError(FORMAT, f"nested: the path {path!r} is not within {self._prefix!r}")
         inner = _Reader(self._timestamps, self._lists, f"{path}.").query(body["query"])
-        subject = write_name(path.removeprefix(self._prefix))
-        holds = f"exists({subject}, {write(inner)})"
-        return Test((holds,), (f"{subject} is null", f"not {holds}"))
+        return self._tested(path, lambda field: elements(field.name, inner))
 
-    def _field(self, name: str) -> Field:
+    def _tested(self, name: str, test: Callable[[Field], Condition]) -> Condition:
+        """Returns the test of a field, wherever it may be."""
         if not name.startswith(self._prefix):
             raise RuleFormatError(FORMAT, f"the field {name!r} is not within the nested {self._prefix.rstrip('.')!r}")
-        return Field(name.removeprefix(self._prefix), FORMAT, typed=True, lists=self._lists)
+        return self._lists.tested(name.removeprefix(self._prefix), FORMAT, test, outer=self._prefix)
 
     def _named(self, body: Any) -> tuple[str, Any]:
         """Returns the field, and the parameters for it."""

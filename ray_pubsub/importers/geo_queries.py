@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from ray_pubsub.errors import RuleFormatError
-from ray_pubsub.importers.conditions import Condition, Test
+from ray_pubsub.importers.conditions import Condition
+from ray_pubsub.importers.field import Field, decided
 from ray_pubsub.language.words import write_name
 
 __all__ = ["in_box", "within_distance"]
@@ -22,19 +24,22 @@ IGNORED = {"boost", "_name", "distance_type", "validation_method", "ignore_unmap
 """Options that do not change which places match, but for `distance_type`, whose other value, plane, is the less exact one."""
 
 
-def within_distance(body: Mapping[str, Any], prefix: str, lists: bool, format: str) -> Condition:
-    """Translates `{"distance": "12km", "place": {"lat": 40, "lon": -70}}`. `prefix`: of the nested objects that the query is about.
-    `lists`: the field may be a list of places, of which one must match."""
+PlaceTest = tuple[str, Callable[[Field], Condition]]
+"""The name of a field, and the test of the place in it."""
+
+
+def within_distance(body: Mapping[str, Any], format: str) -> PlaceTest:
+    """Translates `{"distance": "12km", "place": {"lat": 40, "lon": -70}}`."""
     name, place = _field(body, {"distance"}, format)
     found = DISTANCE.fullmatch(str(body.get("distance")))
     if found is None or found[2] not in KILOMETRES:
         raise RuleFormatError(format, f"geo_distance: {body.get('distance')!r} is no distance")
     kilometres = float(found[1]) * KILOMETRES[found[2]]
     latitude, longitude = _place(place, format)
-    return _test("geo_within", name, prefix, (latitude, longitude, kilometres), lists, format)
+    return name, partial(_test, "geo_within", repr((latitude, longitude, kilometres))[1:-1])
 
 
-def in_box(body: Mapping[str, Any], prefix: str, lists: bool, format: str) -> Condition:
+def in_box(body: Mapping[str, Any], format: str) -> PlaceTest:
     """Translates a box: by two of its corners, or by `top`, `left`, `bottom` and `right`."""
     name, box = _field(body, set(), format)
     if not isinstance(box, Mapping):
@@ -47,7 +52,7 @@ def in_box(body: Mapping[str, Any], prefix: str, lists: bool, format: str) -> Co
         (north, east), (south, west) = (_place(box[corner], format) for corner in ("top_right", "bottom_left"))
     else:
         raise RuleFormatError(format, f"geo_bounding_box of {name}: {dict(box)!r} cannot be expressed")
-    return _test("geo_in_box", name, prefix, (south, west, north, east), lists, format)
+    return name, partial(_test, "geo_in_box", repr((south, west, north, east))[1:-1])
 
 
 def _field(body: Any, known: set[str], format: str) -> tuple[str, Any]:
@@ -82,14 +87,9 @@ def _number(given: Any, format: str) -> float:
     raise RuleFormatError(format, f"{given!r} is no number of degrees")
 
 
-def _test(function: str, name: str, prefix: str, constants: tuple[float, ...], lists: bool, format: str) -> Condition:
-    if not name.startswith(prefix):
-        raise RuleFormatError(format, f"the field {name!r} is not within the nested {prefix.rstrip('.')!r}")
-    inner = name.removeprefix(prefix)
-    subject = ", ".join(write_name(f"{inner}.{part}") for part in ("lat", "lon"))
-    written = ", ".join(map(repr, constants))
-    asked = [f"{function}({subject}, {written})"]
-    if lists:
-        asked.append(f"exists({write_name(inner)}, {function}(lat, lon, {written}))")
-    # Of an event without the place, the function is unknown, which counts as a failure as well.
-    return Test(tuple(asked), (f"case when {' or '.join(asked)} then 1 else 0 end = 0",))
+def _test(function: str, constants: str, field: Field) -> Condition:
+    subject = ", ".join(write_name(f"{field.name}.{part}") for part in ("lat", "lon"))
+    asked = [f"{function}({subject}, {constants})"]
+    if field.lists:
+        asked.append(f"exists({write_name(field.name)}, {function}(lat, lon, {constants}))")
+    return decided(asked)

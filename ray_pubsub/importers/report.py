@@ -76,16 +76,18 @@ def numbered(rules: Any, format: str) -> Iterable[tuple[Any, Any]]:
 
 
 def import_rules(
-    rules: Iterable[tuple[Any, Any]], translate: Callable[[Any, Any], ImportedRule], limits: Limits | None = None
+    rules: Iterable[tuple[Any, Any]], translate: Callable[[Any, Any], ImportedRule], format: str
 ) -> ImportReport:
     """Translates each rule; one that cannot be translated, or exceeds the limits, is rejected and does not affect the others."""
-    report, shapes = ImportReport(), ShapeCache(Limits() if limits is None else limits)
+    report, shapes = ImportReport(), ShapeCache(Limits())
     for position, (id, rule) in enumerate(rules):
         try:
             found = translate(id, rule)
             shapes.parse(found.expression)
         except (RuleFormatError, ExpressionError) as error:
             report.rejections.append(Rejection(position, id, error))
+        except RecursionError:
+            report.rejections.append(Rejection(position, id, RuleFormatError(format, "it is nested too deeply")))
         else:
             report.rules.append(found)
     return report

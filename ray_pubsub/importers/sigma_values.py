@@ -5,12 +5,15 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
 from ray_pubsub.errors import RuleFormatError
 from ray_pubsub.importers.conditions import Condition, Test, all_of, any_of, negated
 from ray_pubsub.importers.field import Field, literal_pattern
+from ray_pubsub.importers.lists import Lists
 from ray_pubsub.language.words import write_name
 
 __all__ = ["FORMAT", "field_test", "text_test"]
@@ -32,22 +35,28 @@ MOST_DASHES = 3
 PART = re.compile(r"\\([*?\\])|(\*)|(\?)|(.)", re.DOTALL)
 
 
-def field_test(name: str, modifiers: Sequence[str], given: Any) -> Condition:
+def field_test(name: str, modifiers: Sequence[str], given: Any, lists: Lists) -> Condition:
     """Translates the test of a field with modifiers and its value or values."""
+    return lists.tested(name, FORMAT, partial(_field_test, modifiers=modifiers, given=given))
+
+
+def _field_test(field: Field, modifiers: Sequence[str], given: Any) -> Condition:
+    name = field.name
     unknown = [modifier for modifier in modifiers if modifier not in KNOWN]
     if unknown:
         raise RuleFormatError(FORMAT, f"the modifier {unknown[0]!r} of {name} cannot be expressed")
-    field, has = Field(name, FORMAT, typed=True), set(modifiers)
+    has = set(modifiers)
     values = given if isinstance(given, list) else [given]
     if not values:
         raise RuleFormatError(FORMAT, f"{name} has no values")
     if has & TIMES:
-        found = _time_test(name, has, values)
+        found = _time_test(field, has, values)
         return negated(found) if "neq" in has else found
     if "exists" in has:
         if not isinstance(given, bool):
             raise RuleFormatError(FORMAT, f"{name}|exists is true or false, not {given!r}")
-        return field.present() if given else negated(field.present())
+        present = field.present(objects=True)
+        return present if given else negated(present)
     if "cidr" in has and "all" not in has:
         return field.in_network(values)
     tests = [_value_test(field, has, value) for value in values]
@@ -62,12 +71,13 @@ def text_test(field: Field, text: Any) -> Condition:
     return field.like("%" + "".join(_pattern(str(text))) + "%", fold=True)
 
 
-def _time_test(name: str, has: set[str], values: Sequence[Any]) -> Condition:
+def _time_test(field: Field, has: set[str], values: Sequence[Any]) -> Condition:
     """`at|hour|gte: 22`: a part of a timestamp is a number."""
+    name = field.name
     units, others = has & TIMES, has - TIMES - {*BOUNDS, "neq"}
     if len(units) > 1 or others or not all(type(value) is int for value in values):
         raise RuleFormatError(FORMAT, f"{name}|{'|'.join(sorted(has))} takes whole numbers, and no other modifier")
-    field = Field(name, FORMAT, function=units.pop())
+    field = replace(field, function=units.pop())
     bound = next((BOUNDS[each] for each in has if each in BOUNDS), None)
     return field.among(values) if bound is None else any_of(field.compared(bound, value) for value in values)
 
@@ -92,7 +102,7 @@ def _value_test(field: Field, has: set[str], value: Any) -> Condition:
             )
         return _same(field.text, write_name(value), cased="cased" in has)
     if value is None:
-        return negated(field.present())
+        return negated(field.present(objects=True))
     if not isinstance(value, str) and not has & (PLACES | {"base64", "base64offset", *ENCODINGS}):
         return _equal(field, [value], cased=True)
     texts = _encoded(field, has, value) if has & {"base64", "base64offset", *ENCODINGS} else [str(value)]
@@ -119,7 +129,7 @@ def _equal(field: Field, values: Sequence[Any], cased: bool) -> Condition:
     if others:
         parts.append(field.among([*others, *(_written(value) for value in others)]))
     if None in values:
-        parts.append(negated(field.present()))
+        parts.append(negated(field.present(objects=True)))
     return any_of(parts)
 
 

@@ -54,6 +54,8 @@ class ElementConditions:
         for lane in elements.lanes:
             present[slice(None) if lane.rows is None else lane.rows] = True
         places = np.flatnonzero(present)
+        if not len(places):
+            return places, places
         chosen = elements if len(places) == elements.size else select_events(elements, places)
         hits: Hits = self._engine.view().match(chosen)
         owner: Any = np.repeat(np.arange(chosen.size), np.diff(hits.offsets))

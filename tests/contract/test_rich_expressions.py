@@ -198,6 +198,7 @@ def test_now_may_stand_in_conditions_used_as_values_and_in_those_on_elements(eng
 ON_ELEMENTS = {
     "exists(l, element like 'a%')": [0, 5],
     "exists(l, element > 2)": [1, 2, 5],
+    "exists(l, element like '%b' or element regexp 'b.?')": [1, 5],
     "exists(l, lower(element) = 'ab' or element = 2)": [0, 2, 5],
     "exists(l, exists(element, element > 2))": [3],
     "exists(l, list_contains(element, 1))": [3],

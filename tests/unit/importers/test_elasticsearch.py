@@ -247,4 +247,85 @@ def test_what_cannot_be_expressed_is_reported(query: Any, reason: str) -> None:
 def test_of_a_query_and_its_negation_one_holds_whatever_kind_the_value_is_of(query: dict[str, Any]) -> None:
     index = MatchIndex()
     index.add_many(**from_elasticsearch([query, {"bool": {"must_not": query}}]).columns())
-    assert all(len(index.match({"a": value})) == 1 for value in [1, 7, "x", "z", True, None])
+    assert all(
+        len(index.match({"a": value})) == 1
+        for value in [1, 7, "x", "z", True, None, [], ["x"], dt.datetime(2024, 5, 1)]
+    )
+
+
+def values_at(event: Any, path: list[str]) -> list[Any]:
+    """All values that an index has for a field: of objects in lists, those of every object."""
+    if isinstance(event, list):
+        return [value for each in event for value in values_at(each, path)]
+    if path:
+        return values_at(event.get(path[0]), path[1:]) if isinstance(event, dict) else []
+    return [] if event is None else [event]
+
+
+def passes_with_lists(query: dict[str, Any], event: dict[str, Any]) -> bool:
+    ((name, body),) = query.items()
+    if name == "bool":
+        return not any(passes_with_lists(each, event) for each in _listed(body.get("must_not", []))) and all(
+            passes_with_lists(each, event) for each in _listed(body.get("filter", []))
+        )
+    if name == "exists":
+        return bool(values_at(event, body["field"].split(".")))
+    (field,) = body
+    values = values_at(event, field.split("."))
+    return any(_is_comparable(name, body[field], value) and passes(query, {field: value}) for value in values)
+
+
+def _is_comparable(name: str, given: Any, value: Any) -> bool:
+    return (
+        isinstance(value, str)
+        if name in ("prefix", "wildcard", "regexp")
+        else name != "range" or type(value) in (int, float)
+    )
+
+
+LISTED: list[dict[str, Any]] = [
+    {"term": {"tags": "a"}},
+    {"terms": {"tags": ["a", 5]}},
+    {"range": {"tags": {"gt": 3, "lt": 5}}},
+    {"range": {"tags": {"gte": 5}}},
+    {"prefix": {"tags": "a"}},
+    {"wildcard": {"tags": "*b"}},
+    {"regexp": {"tags": "[a-b]+"}},
+    {"exists": {"field": "tags"}},
+    {"exists": {"field": "items.price"}},
+    {"term": {"items.color": "red"}},
+    {"bool": {"filter": [{"term": {"items.price": 5}}, {"term": {"items.color": "red"}}]}},
+    {"range": {"items.parts.n": {"gte": 1, "lt": 2}}},
+    {"exists": {"field": "items"}},
+]
+LISTED += [{"bool": {"must_not": query}} for query in LISTED]
+WITH_LISTS: list[dict[str, Any]] = [
+    {},
+    *({"tags": tags} for tags in ("a", 5, 4, [], [None], [2, 9], ["x", "a"], ["xb", 4], ["ab", None], [dt.datetime(2024, 5, 1)], True)),
+    *(
+        {"items": items}
+        for items in (
+            [], [None], 5, [{"price": 5, "color": "red"}], [{"price": 5}, {"color": "red"}], [{"price": [1, 5], "color": ["red"]}],
+            [{"price": 4}], [{"parts": [{"n": 0}, {"n": 2}]}, {"parts": {"n": [7, 1]}}], [{"parts": {"n": "1"}}],
+        )
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["auto", "scan"])
+def test_fields_that_may_be_lists(engine: str) -> None:
+    report = from_elasticsearch(LISTED, lists=True)
+    assert (report.rejections, len(report)) == ([], len(LISTED))
+    index = MatchIndex(engine)
+    index.add_many(**report.columns())
+    for event in WITH_LISTS:
+        expected = [place for place, query in enumerate(LISTED) if passes_with_lists(query, event)]
+        assert sorted(index.match(event)) == expected, event
+
+
+def test_fields_that_may_be_lists_are_named() -> None:
+    query = {"term": {"items.color": "red"}}
+    (rule,) = from_elasticsearch([query], lists=["items"])
+    assert rule.expression == "items.color = 'red' or exists(items, color = 'red')"
+    (rule,) = from_elasticsearch([query], lists=["tags"])
+    assert rule.expression == "items.color = 'red'"

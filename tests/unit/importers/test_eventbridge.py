@@ -80,6 +80,33 @@ def passes(pattern: dict[str, Any], event: Any) -> bool:
     return True
 
 
+def at(event: Any, path: list[str]) -> list[Any]:
+    """All values at a path, wherever lists are on the way."""
+    if isinstance(event, list):
+        return [value for each in event for value in at(each, path)]
+    if not path:
+        return [] if isinstance(event, dict) or event is None else [event]
+    return at(event[path[0]], path[1:]) if isinstance(event, dict) and path[0] in event else []
+
+
+def passes_with_lists(pattern: dict[str, Any], event: Any, root: Any = None, path: tuple[str, ...] = ()) -> bool:
+    """As event-ruler's documentation says of arrays: what is said of one object holds of one object; a field that must not exist does
+    nowhere."""
+    root = event if root is None else root
+    for name, given in pattern.items():
+        value = event.get(name) if isinstance(event, dict) else None
+        if isinstance(given, dict):
+            objects = value if isinstance(value, list) and value else [value]
+            if not any(passes_with_lists(given, each, root, (*path, name)) for each in objects):
+                return False
+        elif given == [{"exists": False}]:
+            if at(root, [*path, name]):
+                return False
+        elif not any(holds(matcher, each) for matcher in given for each in at(value, [])):
+            return False
+    return True
+
+
 PATTERNS: list[dict[str, Any]] = [
     {"source": ["aws.ec2"], "detail": {"state": ["running", "stopped"]}},
     {"detail": {"cpu": [{"numeric": [">", 0, "<=", 5]}]}},
@@ -133,27 +160,72 @@ def test_json_and_ids() -> None:
     assert report.rules[0].expression == "source = 'aws.ec2' and detail.state in ('running', 'stopped')"
 
 
-def test_fields_that_may_be_lists() -> None:
-    patterns = [
-        {"tags": ["a", 5]},
-        {"n": [{"numeric": [">", 3]}]},
-        {"tags": [{"prefix": "a"}]},
-        {"n": [{"numeric": [">", 3, "<", 5]}]},
-    ]
-    report = from_eventbridge(patterns, lists=True)
-    assert [each.position for each in report.rejections] == [2, 3]
-    index = MatchIndex()
+LISTED: list[dict[str, Any]] = [
+    {"tags": ["a", 5]},
+    {"tags": [{"numeric": [">", 3, "<", 5]}]},
+    {"tags": [{"numeric": [">", 3]}]},
+    {"tags": [{"prefix": "a"}]},
+    {"tags": [{"suffix": {"equals-ignore-case": "B"}}, {"wildcard": "x*y"}]},
+    {"tags": [{"equals-ignore-case": "AB"}]},
+    {"tags": [{"cidr": "10.0.0.0/8"}]},
+    {"tags": [{"anything-but": ["a", "ab"]}]},
+    {"tags": [{"anything-but": {"prefix": "a"}}]},
+    {"tags": [{"exists": True}]},
+    {"tags": [{"exists": False}]},
+    {"items": {"price": [5], "color": ["red"]}},
+    {"items": {"price": [{"numeric": ["<", 5]}], "color": [{"anything-but": "red"}]}},
+    {"items": {"color": ["red"], "gone": [{"exists": False}]}},
+    {"items": {"parts": {"n": [1], "tags": ["a"]}}},
+    {"items": {"gone": [{"exists": True}]}},
+]
+WITH_LISTS: list[dict[str, Any]] = [
+    {},
+    *(
+        {"tags": tags}
+        for tags in (
+            "a", 5, [], ["x", "a"], [5], ["5"], [4, "AB"], [2, 9], ["xzy"], [None], ["10.1.2.3"], "10.1.2.3", ["host"],
+            [True], "aB", [{"a": 1}],
+        )
+    ),
+    *(
+        {"items": items}
+        for items in (
+            {"price": 5, "color": "red"},
+            [{"price": 5, "color": "red"}],
+            [{"price": 5}, {"color": "red"}],
+            [{"price": 4, "color": "red"}, {"price": 5, "color": "blue"}],
+            [{"price": [1, 7], "color": ["red", "blue"]}],
+            [{"color": "red", "gone": 1}, {"color": "red"}],
+            [{"parts": {"n": 1, "tags": ["b", "a"]}}],
+            [{"parts": [{"n": 1, "tags": ["b"]}, {"n": 2, "tags": "a"}]}, {"parts": [{"n": [0, 1], "tags": "a"}]}],
+            [], 5, [7],
+        )
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["auto", "scan"])
+@pytest.mark.parametrize(
+    "lists", [True, ["tags", "items", "items.price", "items.color", "items.parts", "items.parts.n", "items.parts.tags"]]
+)
+def test_fields_that_may_be_lists(engine: str, lists: Any) -> None:
+    report = from_eventbridge(LISTED, lists=lists)
+    assert (report.rejections, len(report)) == ([], len(LISTED))
+    index = MatchIndex(engine)
     index.add_many(**report.columns())
-    events: list[dict[str, Any]] = [
-        {"tags": ["x", "a"]},
-        {"tags": "a"},
-        {"tags": [5]},
-        {"tags": ["5"]},
-        {"n": [1, 4]},
-        {"n": 4},
-        {"n": [1]},
-    ]
-    assert [index.match(event) for event in events] == [[0], [0], [0], [], [1], [1], []]
+    for event in WITH_LISTS:
+        expected = [place for place, pattern in enumerate(LISTED) if passes_with_lists(pattern, event)]
+        assert sorted(index.match(event)) == expected, event
+
+
+def test_what_is_said_of_an_object_is_said_of_one_element() -> None:
+    (rule,) = from_eventbridge([LISTED[11]], lists="items")
+    assert rule.expression == "items.price = 5 and items.color = 'red' or exists(items, price = 5 and color = 'red')"
+    deep: dict[str, Any] = {"a": [1]}
+    for _ in range(8):
+        deep = {"x": deep}
+    assert "name the lists in lists=" in str(from_eventbridge([deep], lists=True).rejections[0])
+    assert len(from_eventbridge([deep], lists=["x.x"])) == 1
 
 
 @pytest.mark.parametrize(
@@ -173,6 +245,7 @@ def test_fields_that_may_be_lists() -> None:
         ({"a": [{"anything-but": {"numeric": [">", 1]}}]}, "takes no numeric"),
         ({"a": [{"wildcard": "a**b"}]}, "two stars"),
         ({"a": [["x"]]}, "no value and no matcher"),
+        ({"a": [{"numeric": [["<"], 5]}]}, "numeric has ['<'] 5"),
     ],
 )
 def test_what_cannot_be_expressed_is_reported_and_harms_no_other(pattern: Any, reason: str) -> None:

@@ -187,7 +187,7 @@ def test_of_a_selection_and_its_negation_one_holds_whatever_kind_the_value_is_of
     rules = [{"title": each, "detection": {"f": field, "condition": each}} for each in conditions]
     index = MatchIndex()
     assert index.add_many(**from_sigma(rules).columns()).added == 2
-    values = [1, 2, "1", "x", "y", True, False, None]
+    values = [1, 2, "1", "x", "y", True, False, None, [], ["x"], [1], datetime.datetime(2024, 5, 1, 3)]
     assert all(len(index.match({"a": value})) == 1 for value in values)
 
 
@@ -248,3 +248,46 @@ def test_what_cannot_be_expressed_is_reported(detection: Any, reason: str) -> No
     assert [each.id for each in report.rejections] == ["bad", 1]
     assert reason in str(report.rejections[0])
     assert "not YAML" in str(report.rejections[1])
+
+
+LISTED: dict[str, dict[str, Any]] = {
+    "contains": {"tags|contains": "Ab"},
+    "all": {"tags|contains|all": ["ab", "cd"]},
+    "equal": {"tags": ["X", 5]},
+    "re": {"tags|re": "^x"},
+    "cidr": {"tags|cidr": "10.0.0.0/8"},
+    "gt": {"tags|gt": 4},
+    "null": {"tags": None},
+    "there": {"tags|exists": True},
+    "within": {"user.name": "Bob"},
+}
+WITH_LISTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({}, ["null"]),
+    ({"tags": []}, ["null"]),
+    ({"tags": [None]}, ["null"]),
+    ({"tags": "xab"}, ["contains", "re", "there"]),
+    ({"tags": ["7", "xaby"]}, ["contains", "re", "there"]),
+    ({"tags": ["AB", "CD"]}, ["contains", "all", "there"]),
+    ({"tags": ["x"]}, ["equal", "re", "there"]),
+    ({"tags": ["5"]}, ["equal", "there"]),
+    ({"tags": [3, 5]}, ["equal", "gt", "there"]),
+    ({"tags": ["10.1.1.1"]}, ["cidr", "there"]),
+    ({"user": [{"name": "al"}, {"name": "bob"}]}, ["null", "within"]),
+    ({"user": {"name": ["BOB"]}}, ["null", "within"]),
+]
+
+
+@pytest.mark.parametrize("engine", ["auto", "scan"])
+def test_fields_that_may_be_lists(engine: str) -> None:
+    rules = [
+        {"title": title, "detection": {"f": field, "condition": condition}}
+        for name, field in LISTED.items()
+        for title, condition in ((name, "f"), (f"not {name}", "not f"))
+    ]
+    report = from_sigma(rules, lists=True)
+    assert report.rejections == []
+    index = MatchIndex(engine)
+    index.add_many(**report.columns())
+    for event, expected in WITH_LISTS:
+        wanted = {*expected, *(f"not {name}" for name in LISTED if name not in expected)}
+        assert set(index.match(event)) == wanted, event
