@@ -17,6 +17,7 @@ from ray_pubsub.model.arguments import is_unicode
 from ray_pubsub.model.attribute_tree import AttributeNode, AttributeTree
 from ray_pubsub.model.event_batch import EventBatch, Lane, without_bad
 from ray_pubsub.model.id_column import ids_of
+from ray_pubsub.model.nested_event import read_nested
 from ray_pubsub.model.problems import Problems
 from ray_pubsub.model.single_event import SPARSE, SingleEvent, read_flat
 from ray_pubsub.model.sparse_dicts import sparse_lanes
@@ -138,8 +139,12 @@ def _put(attribute: str, raw: Any, values: dict[str, Value], left_out: LeftOut) 
 def read_single(event: Event, attributes: AttributeTree | None, *, strict: bool = True) -> SingleEvent:
     """Returns a batch of one event. Raises EventError. `strict` has the meaning that it has in events.read_events."""
     left_out: LeftOut = None if strict else []
-    if attributes is not None and not attributes.root.prefixes and isinstance(event, Mapping):
-        return read_flat(event, attributes, left_out)
+    if attributes is not None and isinstance(event, Mapping):
+        if not attributes.root.prefixes:
+            return read_flat(event, attributes, left_out)
+        nested = read_nested(event, attributes, left_out)
+        if nested is not None:
+            return nested
     scope = None if attributes is None else attributes.scope
     values = flatten(event, attributes, left_out)
     single = SingleEvent(

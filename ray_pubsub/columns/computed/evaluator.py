@@ -18,6 +18,7 @@ from ray_pubsub.columns.computed.list_comparisons import list_comparison_lanes
 from ray_pubsub.columns.computed.list_flags import ElementConditions, ListFlags
 from ray_pubsub.columns.computed.list_terms import list_term_lanes
 from ray_pubsub.columns.computed.number_column import COLUMN_OPERATIONS, NumberColumn
+from ray_pubsub.columns.computed.single_terms import SingleTerms
 from ray_pubsub.columns.computed.text_terms import text_term_lanes
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.language.terms import (
@@ -36,7 +37,7 @@ from ray_pubsub.language.terms import (
 from ray_pubsub.language.tree import Operand
 from ray_pubsub.language.truth import value_of_term
 from ray_pubsub.model.event_batch import EventBatch, Flags, Lane
-from ray_pubsub.model.single_event import SingleEvent
+from ray_pubsub.model.single_event import KIND_OF, SingleEvent
 from ray_pubsub.model.value_column import lanes_of_results
 from ray_pubsub.model.values import Kind, Value
 
@@ -52,6 +53,7 @@ class Evaluator:
         self._growing = threading.Lock()
         self._known = 0
         self._terms: list[tuple[int, str, Term]] = []
+        self._single = SingleTerms()
         self._flags = ListFlags(conditions)
 
     def computed(self, batch: EventBatch, unused: frozenset[int] = frozenset()) -> EventBatch:
@@ -64,10 +66,10 @@ class Evaluator:
         known: tuple[Vocabulary, int, frozenset[int], EventBatch] | None = batch.plans.get("computed")
         if known is not None and known[0] is self._vocabulary and known[1:3] == (len(numbers), unused):
             return known[3]
-        chosen = [(name, term) for number, name, term in list(self._terms) if number not in unused]
         if isinstance(batch, SingleEvent):
-            found: EventBatch = self._of_single(batch, chosen)
+            found: EventBatch = self._of_single(batch, unused)
         else:
+            chosen = [(name, term) for number, name, term in list(self._terms) if number not in unused]
             # An event's own attribute with a computed attribute's name must not replace the computed value.
             own = [lane for lane in batch.lanes if not is_computed(lane.attribute)]
             lanes = _by_attribute(own)
@@ -94,28 +96,38 @@ class Evaluator:
                     self._flags.add(number, term.tree)  # type: ignore[union-attr, arg-type]
                 else:
                     self._terms.append((number, texts[number], term))
+                    self._single.add(number, texts[number], term)
                 self._known += 1
             self._flags.settle()
 
-    def _of_single(self, event: SingleEvent, chosen: Iterable[tuple[str, Term]]) -> SingleEvent:
-        (values,) = event.rows()
-        values[NOW] = Value(Kind.TIMESTAMP, event.moment)
-        names, kinds, plains = list(event.names), list(event.kinds), list(event.plains)
-        if any(map(is_computed, names)):
-            kept = [place for place, name in enumerate(names) if not is_computed(name)]
-            names, kinds, plains = [names[at] for at in kept], [kinds[at] for at in kept], [plains[at] for at in kept]
+    def _of_single(self, event: SingleEvent, unused: frozenset[int]) -> SingleEvent:
+        used, tested = self._single.attributes, self._flags.attributes
+        values = {
+            name: Value(KIND_OF[kind], plain)
+            for name, kind, plain in zip(event.names, event.kinds, event.plains, strict=True)
+            if name in used or name in tested
+        }
+        chosen = self._single.of(values, unused)
+        if self._single.use_now or self._flags.terms:
+            values[NOW] = Value(Kind.TIMESTAMP, event.moment)
         found: list[tuple[str, Value]] = []
-        for name, term in chosen:
-            value = value_of_term(term, values)
+        for _, name, term, needed in chosen:
+            value = value_of_term(term, values) if needed <= values.keys() else None
             if value is not None:
                 found.append((name, value))
         for name in self._flags.terms:
             value = value_of_term(term_of(name), values)
             if value is not None:
                 values[name] = value
-        flags = sorted(self._flags.of_event(values, event))
+        flags = (
+            [] if tested.isdisjoint(values) and not self._flags.terms else sorted(self._flags.of_event(values, event))
+        )
         if not found and not flags:
             return event
+        names, kinds, plains = list(event.names), list(event.kinds), list(event.plains)
+        if any(map(is_computed, names)):
+            kept = [place for place, name in enumerate(names) if not is_computed(name)]
+            names, kinds, plains = [names[at] for at in kept], [kinds[at] for at in kept], [plains[at] for at in kept]
         for name, value in found:
             names.append(name)
             kinds.append(int(value.kind))

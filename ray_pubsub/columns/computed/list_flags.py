@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.computed.constant_flags import ConstantFlags
 from ray_pubsub.columns.computed.element_events import named_elements
 from ray_pubsub.columns.computed.place_flags import PLACES, PlaceFlags
+from ray_pubsub.columns.computed.single_terms import own_attributes
 from ray_pubsub.kernels.computed.flags import distinct_flags, flags_by_row
 from ray_pubsub.language.terms import is_computed, uses_now
 from ray_pubsub.language.tree import Holds, Tree
@@ -48,9 +49,18 @@ class ListFlags:
         """Lists with a condition on their elements that contains now()."""
         self._lists: dict[str, ConstantFlags] = {}
         """The constants of each list."""
+        self._subjects: set[tuple[str, ...]] = set()
+        self.attributes: set[str] = set()
+        """The attributes of events on which the flags depend."""
+        self.terms: list[str] = []
+        """The terms, as opposed to attributes, that the functions read."""
 
     def add(self, number: int, leaf: Holds) -> None:
         """Adds a flag."""
+        if leaf.attributes not in self._subjects:
+            self._subjects.add(leaf.attributes)
+            self.attributes |= own_attributes(leaf.attributes)
+            self.terms = sorted({*self.terms, *filter(is_computed, leaf.attributes)})
         if leaf.function in PLACES:
             self._places.add(number, leaf)
             return
@@ -75,25 +85,18 @@ class ListFlags:
         for constants in self._lists.values():
             constants.settle()
 
-    @property
-    def terms(self) -> list[str]:
-        """Returns the terms, as opposed to attributes, that the functions read."""
-        names = {*self._lists, *self._conditions, *self._places.names}
-        return [name for name in names if is_computed(name)]
-
     def of_event(self, values: Mapping[str, Value], event: EventBatch) -> set[int]:
         """Returns the flags of one event, given its values."""
         found: set[int] = set()
-        for name, constants in list(self._lists.items()):
-            value = values.get(name)
-            if value is None or value.kind is not Kind.LIST:
+        for name, value in values.items():
+            if value.kind is not Kind.LIST:
                 continue
-            for element in value.plain:
-                if isinstance(element, Value):
-                    found.update(constants.of_element(element))
-        for name, conditions in list(self._conditions.items()):
-            value = values.get(name)
-            if value is not None and value.kind is Kind.LIST and value.plain:
+            constants, conditions = self._lists.get(name), self._conditions.get(name)
+            if constants is not None:
+                for element in value.plain:
+                    if isinstance(element, Value):
+                        found.update(constants.of_element(element))
+            if conditions is not None and value.plain:
                 elements = self._as_events(name, list_column([value.plain]).elements, event)
                 found.update(conditions.match(elements)[1].tolist())
         if self._places:

@@ -37,11 +37,6 @@ class PlaceFlags:
     def __bool__(self) -> bool:
         return bool(self._grids)
 
-    @property
-    def names(self) -> set[str]:
-        """Returns the names of the latitude and longitude attributes."""
-        return {name for names in list(self._grids) for name in names}
-
     def add(self, number: int, leaf: Holds) -> None:
         """Adds a flag."""
         shapes = self._grids.setdefault(leaf.attributes, _Shapes())

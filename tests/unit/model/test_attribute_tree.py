@@ -17,7 +17,7 @@ from ray_pubsub import MatchIndex
 from ray_pubsub.engines.registry import engine_names
 from ray_pubsub.errors import EventError
 from ray_pubsub.model.attribute_tree import AttributeTree
-from ray_pubsub.model.dict_events import flatten, from_dicts
+from ray_pubsub.model.dict_events import flatten, from_dicts, read_single
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
 from ray_pubsub.model.values import Kind, Value
@@ -88,6 +88,43 @@ def test_one_event_has_the_attributes_that_were_asked_for(event: dict[str, Any],
     except EventError:
         found = None
     assert found == expected(event, names)
+
+
+@settings(derandomize=True, deadline=None, max_examples=scaled(150))
+@given(dictionaries, st.lists(st.sampled_from(NAMES), unique=True), st.booleans())
+def test_one_event_is_read_without_an_object_per_value(event: dict[str, Any], names: list[str], wide: bool) -> None:
+    """Reading one event has a fast way, with the same values, errors and warnings."""
+    tree = AttributeTree([*names, *(f"other.{number}" for number in range(20 * wide))])
+    for strict in (False, True):
+        warnings: list[EventError] = []
+        found: dict[str, Value] | str
+        wanted: dict[str, Value] | str
+        try:
+            wanted = flatten(event, tree, None if strict else warnings)
+        except EventError as error:
+            wanted = str(error)
+        try:
+            single = read_single(event, tree, strict=strict)
+            found = single.rows()[0]
+            assert sorted(map(str, single.warnings)) == sorted(map(str, warnings))
+        except EventError as error:
+            found = str(error)
+        assert found == wanted
+
+
+def test_attributes_of_one_event_may_be_nested_anywhere() -> None:
+    tree = AttributeTree(["process.name", "process.parent.pid", "event.code", "process", "level"])
+    number, text = Value(Kind.NUMBER, 7), Value(Kind.STRING, "sh")
+    for event in (
+        {"process": {"name": "sh", "parent": {"pid": 7}}, "level": 7},
+        {"process.name": "sh", "process.parent.pid": 7, "level": 7, "event": None},
+        {"process.name": "sh", "process.parent": {"pid": 7}, "level": 7, "event": [1]},
+        {"process": OrderedDict({"name": "sh", "parent.pid": 7, "other": b""}), "level": 7, "event": {"code": None}},
+    ):
+        (row,) = read_single(event, tree, strict=True).rows()
+        assert row == {"process.name": text, "process.parent.pid": number, "level": number}
+    with pytest.raises(EventError, match="given twice"):
+        read_single({"process": {"name": "sh"}, "process.name": "sh"}, tree, strict=False)
 
 
 def test_wide_and_narrow_events_are_read_alike() -> None:
