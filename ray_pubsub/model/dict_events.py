@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from ray_pubsub.errors import EventError
 from ray_pubsub.model.arguments import is_unicode
 from ray_pubsub.model.attribute_tree import AttributeNode, AttributeTree
+from ray_pubsub.model.dicts.nested_event import read_nested
+from ray_pubsub.model.dicts.sparse_dicts import sparse_lanes
+from ray_pubsub.model.dicts.value_column import Rows, lanes_of_values
 from ray_pubsub.model.event_batch import EventBatch, Lane, without_bad
 from ray_pubsub.model.id_column import ids_of
-from ray_pubsub.model.nested_event import read_nested
 from ray_pubsub.model.problems import Problems
-from ray_pubsub.model.single_event import SPARSE, SingleEvent, read_flat
-from ray_pubsub.model.sparse_dicts import sparse_lanes
-from ray_pubsub.model.value_column import Rows, lanes_of_values
+from ray_pubsub.model.single_event import SingleEvent, read_flat
 from ray_pubsub.model.values import READERS, Value, ValueProblem, read_value
 from ray_pubsub.settings import EVENT_DEPTH
 
@@ -55,8 +55,10 @@ def from_dicts(
     if not plain:
         chosen, places = _dictionaries(events, problems)
     size = len(events)
-    if plain and attributes is not None and not attributes.root.prefixes and _is_sparse(events, attributes.root):
-        lanes = sparse_lanes(events, attributes, problems)
+    sparse = plain and attributes is not None and _is_sparse(events, attributes.root)
+    found = sparse_lanes(events, attributes, problems) if sparse and attributes is not None else None
+    if found is not None:
+        lanes = found
     else:
         if attributes is None:
             gathered = _all_values(chosen, places, problems)
@@ -64,7 +66,7 @@ def from_dicts(
             gathering = _Gathering(attributes, problems)
             gathering.gather(chosen, places, None, 0)
             gathered = gathering.found
-        lanes = [lane for name, found in gathered.items() for lane in _lanes(name, found, size, problems)]
+        lanes = [lane for name, places_ in gathered.items() for lane in _lanes(name, places_, size, problems)]
     lanes, positions, errors = without_bad(lanes, len(events), problems)
     size = len(events) if positions is None else len(positions)
     return EventBatch(size, lanes, ids, positions, errors, scope, warnings=problems.warnings())
@@ -277,9 +279,9 @@ class _Gathering:
 
 
 def _is_sparse(events: Sequence[Event], node: AttributeNode) -> bool:
-    """Returns whether there are many more relevant keys than an event has, judged by three events."""
+    """Returns whether there are more relevant keys than an event has, judged by three events."""
     width = max(len(events[place]) for place in (0, len(events) // 2, -1)) if len(events) else 0
-    return len(node.attributes) + len(node.prefixes) > SPARSE * width
+    return len(node.attributes) + len(node.prefixes) > width
 
 
 def _is_nested(raw: Any) -> bool:

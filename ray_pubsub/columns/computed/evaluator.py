@@ -36,9 +36,9 @@ from ray_pubsub.language.terms import (
 )
 from ray_pubsub.language.tree import Operand
 from ray_pubsub.language.truth import value_of_term
+from ray_pubsub.model.dicts.value_column import lanes_of_results
 from ray_pubsub.model.event_batch import EventBatch, Flags, Lane
 from ray_pubsub.model.single_event import KIND_OF, SingleEvent
-from ray_pubsub.model.value_column import lanes_of_results
 from ray_pubsub.model.values import Kind, Value
 
 __all__ = ["Evaluator"]

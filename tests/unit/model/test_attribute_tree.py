@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import random
 import types
 from collections import OrderedDict, defaultdict
 from typing import Any
@@ -125,6 +126,55 @@ def test_attributes_of_one_event_may_be_nested_anywhere() -> None:
         assert row == {"process.name": text, "process.parent.pid": number, "level": number}
     with pytest.raises(EventError, match="given twice"):
         read_single({"process": {"name": "sh"}, "process.name": "sh"}, tree, strict=False)
+
+
+@pytest.mark.parametrize("few", [0, 3, 1000])
+def test_sparse_events_with_nested_attributes(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few of many attributes each, nested or with dots in their keys: as if each event were read on its own."""
+    monkeypatch.setattr("ray_pubsub.model.dicts.sparse_dicts.FEW", few)
+    chosen = random.Random(few)
+    names = [f"{first}.{second}.n{number}" for first in "pqr" for second in "xy" for number in range(3)]
+    names += [f"p.n{number}" for number in range(9)] + ["p", "q.x", "plain", *(f"o.z{number}.k" for number in range(4))]
+    raws: list[Any] = ["a", "b", "é", 7, 2.5, None, [1], {}, b"bad", OrderedDict(n1=1), {"n1": "c", "x": {"n2": 5}}]
+    for size in (2, 5, 40):
+        for kinds in (raws[:3], raws[:9], raws):
+            events = []
+            for _ in range(size):
+                event: dict[Any, Any] = {"other": 1, 5: 6} if chosen.random() < 0.3 else {}
+                for name in chosen.sample(names, 4):
+                    *outer, key = name.split(".") if chosen.random() < 0.7 else [name]
+                    inner = event
+                    for prefix in outer:
+                        inner = inner.setdefault(prefix, {})
+                        if type(inner) is not dict:
+                            break
+                    else:
+                        inner[key] = chosen.choice(kinds)
+                events.append(event)
+            check_batch(events, AttributeTree(names))
+
+
+def check_batch(events: list[Any], tree: AttributeTree) -> None:
+    batch = from_dicts(events, None, tree, strict=False)
+    rows, errors, warnings = [], [], []
+    for place, event in enumerate(events):
+        left_out: list[EventError] = []
+        try:
+            rows.append(flatten(event, tree, left_out))
+            warnings += [(place, error.attribute) for error in left_out]
+        except EventError as error:
+            errors.append((place, error.attribute))
+    assert batch.rows() == rows
+    assert problems(batch) == errors
+    assert [(warning.position, warning.attribute) for warning in batch.warnings] == sorted(warnings)
+
+
+def test_an_attribute_in_two_places_of_sparse_events() -> None:
+    names = ["a.b", *(f"n{number}.k" for number in range(20))]
+    either = [{"a": {"b": place}} if place % 2 else {"a.b": place} for place in range(60)]
+    check_batch(either, AttributeTree(names))
+    check_batch([*either, {"a": {"b": 1}, "a.b": 2}, {"a": {"b": 1}, "a.b": None}], AttributeTree(names))
+    check_batch([*either, {"a": types.MappingProxyType({"b": 1})}], AttributeTree(names))
 
 
 def test_wide_and_narrow_events_are_read_alike() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ray_pubsub.model.dicts.values_by_type import NOT_ALL, Converted, Reader, reader_of, small_numbers
 from ray_pubsub.model.event_batch import (
     NO_IDS,
     OBJECT,
@@ -24,7 +25,6 @@ from ray_pubsub.model.list_values import list_column
 from ray_pubsub.model.problems import Problems
 from ray_pubsub.model.text_column import TextColumn
 from ray_pubsub.model.values import READERS, Kind, Value, ValueProblem, read_value
-from ray_pubsub.model.values_by_type import NOT_ALL, Converted, Reader, reader_of, small_numbers
 from ray_pubsub.settings import LIST_ELEMENTS
 
 __all__ = ["Rows", "lanes_of_results", "lanes_of_values"]

@@ -1,0 +1,1 @@
+"""Dictionaries as batches: one event, many sparse ones, and the values of one attribute as columns."""
