@@ -61,8 +61,8 @@ class Block:
     def packed_shards(self) -> bytes:
         return self.shards.astype("<i2").tobytes()
 
-    def only(self, chosen: NDArray[np.bool_] | slice) -> Block:
-        """Returns a block of some of the subscriptions."""
+    def only(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> Block:
+        """Returns a block of some of the subscriptions, with arrays of its own."""
         return Block(
             self.numbers[chosen], self.ids[chosen], self.subscribers[chosen], self.routes[chosen], self.parts[chosen],
             self.lengths[chosen], self.shards[chosen],
@@ -74,7 +74,8 @@ def cut(block: Block, rows: Any) -> Iterator[tuple[Block, Any]]:
     offsets = np.concatenate([[0], np.cumsum(block.lengths, dtype=np.int64)])
     for start in range(0, len(block.numbers), BLOCK_SIZE):
         end = min(start + BLOCK_SIZE, len(block.numbers))
-        yield block.only(slice(start, end)), rows.slice(int(offsets[start]), int(offsets[end] - offsets[start]))
+        # Copies: slices would keep the arrays of the whole load in memory as long as one block of it is there.
+        yield block.only(np.arange(start, end)), rows.slice(int(offsets[start]), int(offsets[end] - offsets[start]))
 
 
 class Chosen(NamedTuple):

@@ -10,8 +10,10 @@ import pytest
 import ray
 
 import ray_pubsub
+from actors.client import starting
 from actors.client.server import Server
 from actors.cluster.joining import Joined
+from actors.transport.calls import Deadline
 from ray_pubsub.errors import StoreError
 from tests.chaos.processes import kill, pid_of, roles
 
@@ -29,7 +31,9 @@ def connected_when_there_is_room(name: str) -> Server:
         time.sleep(0.1)
 
 
-def test_a_server_is_restarted_copied_and_found_damaged(cluster: Joined, failpoints: Path, tmp_path: Path) -> None:
+def test_a_server_is_restarted_copied_and_found_damaged(
+    cluster: Joined, failpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server = ray_pubsub.start(1, tmp_path / "data", "kept", coordinators=2, lease=1.0, ignore_case=True)
     server.subscribe_many(
         list(SUBSCRIPTIONS), list(SUBSCRIPTIONS.values()), subscriber="desk", data={"since": "before"}, tags=["kept"]
@@ -87,6 +91,13 @@ def test_a_server_is_restarted_copied_and_found_damaged(cluster: Joined, failpoi
         letters = {(each.event_id, each.subscription_id) for each in again.poll("desk", limit=20_000)}
         assert (0, "s0") in letters
 
+    deadlines: list[Deadline] = []
+
+    def watched(seconds: float) -> Deadline:
+        deadlines.append(Deadline(seconds))
+        return deadlines[-1]
+
+    monkeypatch.setattr(starting, "Deadline", watched)
     for file in ("mailboxes.sqlite", "registry.sqlite"):
         path = tmp_path / "data" / file
         content = bytearray(path.read_bytes())
@@ -94,3 +105,4 @@ def test_a_server_is_restarted_copied_and_found_damaged(cluster: Joined, failpoi
         path.write_bytes(content)
         with pytest.raises(StoreError, match=rf"{file}: is damaged at byte [\d,]+ \(page \d+ of \d+\)"):
             ray_pubsub.start(data_dir=tmp_path / "data", name="damaged")
+        assert deadlines[-1].left > deadlines[-1].seconds / 2, "it is reported at once, not when the time is over"

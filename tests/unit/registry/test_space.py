@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -60,6 +61,36 @@ def test_loading_and_removing_again_and_again_takes_no_more_space(tmp_path: Path
     assert registry.get(last).expression == f"x = {last}"
     assert store.counts().subscriptions == COUNT
     registry.unsubscribe_many([last + 1])
+    registry.close()
+
+
+def memory(registry: Registry) -> int:
+    """The bytes of the arrays of all blocks, with the larger arrays that some of them are part of."""
+    arrays: dict[int, int] = {}
+    for _, block in registry._open.store._known.blocks.items():
+        for name in block.__dataclass_fields__:
+            array = getattr(block, name)
+            while isinstance(array.base, np.ndarray):
+                array = array.base
+            arrays[id(array)] = array.nbytes
+    return sum(arrays.values())
+
+
+@pytest.mark.usefixtures("small")
+def test_memory_of_removed_intervals_is_given_back(tmp_path: Path) -> None:
+    registry = Registry(Alone(), str(tmp_path), GIVEN)
+    registry.subscribe_intervals(intervals(0), "desk")
+    fresh, kept = memory(registry), 256  # the last of the blocks, or parts of the last two
+    registry.unsubscribe_many(list(range(COUNT - kept)))
+    store = registry._open.store
+    while store._connection.execute("SELECT count(*) FROM dead").fetchone()[0] > kept // 3:
+        registry._open.writer.run(lambda: None, 60)
+    assert store.counts().subscriptions == kept
+    assert memory(registry) <= fresh * 2 * kept / COUNT
+    registry.unsubscribe_many(list(range(COUNT - kept, COUNT)))
+    while store._connection.execute("SELECT count(*) FROM dead").fetchone()[0]:
+        registry._open.writer.run(lambda: None, 60)
+    assert memory(registry) == 0
     registry.close()
 
 
