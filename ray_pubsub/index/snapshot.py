@@ -19,6 +19,7 @@ from ray_pubsub.kernels.index.match_single import match_single, match_tails
 from ray_pubsub.language.terms import NOW
 from ray_pubsub.language.truth import truth
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.select_events import LazyEvent
 from ray_pubsub.model.single_event import SingleEvent, single_of
 from ray_pubsub.model.values import Kind, Value
 from ray_pubsub.workspace import workspace
@@ -162,12 +163,16 @@ class Snapshot(NamedTuple):
 
     def _decided(self, hits: Hits, events: EventBatch) -> Hits:
         """Evaluates the expression of every candidate whose clauses do not decide."""
-        rows = [{**row, NOW: Value(Kind.TIMESTAMP, events.moment)} for row in events.rows()]
+        lanes, now = LazyEvent.lanes_of(events), {NOW: Value(Kind.TIMESTAMP, events.moment)}
+        asked: dict[int, LazyEvent] = {}
         owner = np.repeat(np.arange(events.size), np.diff(hits.offsets))
         keep = np.ones(len(hits.slots), dtype=bool)
         for place in np.flatnonzero(self.flags[hits.slots] & RESIDUAL).tolist():
-            slot = int(hits.slots[place])
-            keep[place] = truth(self.residual[slot].tree_at(slot), rows[owner[place]]) is True
+            slot, row = int(hits.slots[place]), int(owner[place])
+            event = asked.get(row)
+            if event is None:
+                event = asked[row] = LazyEvent(events, lanes, row, now)
+            keep[place] = truth(self.residual[slot].tree_at(slot), event) is True
         counts = np.bincount(owner[keep], minlength=events.size)
         return Hits(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), hits.slots[keep])
 

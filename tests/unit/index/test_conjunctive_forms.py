@@ -18,8 +18,11 @@ from ray_pubsub.index.segmented_index import SegmentedIndex
 from ray_pubsub.language.parser import parse
 from ray_pubsub.language.shapes import ShapeCache
 from ray_pubsub.language.truth import truth
-from ray_pubsub.model.dict_events import flatten, from_dicts
+from ray_pubsub.model.dict_events import flatten, from_dicts, read_single
+from ray_pubsub.model.event_batch import Lane
+from ray_pubsub.model.select_events import LazyEvent
 from ray_pubsub.settings import Limits
+from tests.inside_of_index import segmented
 
 SMALL = Limits(clauses=1)
 """So small that almost any conjunction of disjunctions is kept as one."""
@@ -178,3 +181,32 @@ def test_explain_counts_what_is_met() -> None:
     assert [step.actual for step in plan.steps] == [1, 1]
     nothing = block.explain(from_dicts([{"z": 1}]))
     assert (nothing.matches, nothing.partitions.clauses_skipped, nothing.partitions.visited) == (0, 200, 0)
+
+
+def test_of_a_candidate_only_what_its_expression_tests_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch has thousands of other values, and a Python object for each takes longer than the match."""
+    index = MatchIndex(limits=SMALL)
+    nested = [" or ".join(f"x{each} = 2 and b > {each}" for each in range(number, number + 12)) for number in range(8)]
+    index.add("s", f"k = 1 and ({') and ('.join(nested)})")
+    assert segmented(index).snapshot.residual
+    index.add_many(range(20), [f"x{number} = 1" for number in range(20)])
+    events = [
+        {"k": place % 50, "a": 2, "b": place, "s": "x", **{f"x{each}": 2 for each in range(20)}} for place in range(200)
+    ]
+    read: list[str] = []
+    plain = Lane.plain
+    monkeypatch.setattr(Lane, "plain", lambda lane, position: [read.append(lane.attribute), plain(lane, position)][1])
+    assert [place for place, ids in enumerate(index.match_many(events)) if ids] == [51, 101, 151]
+    assert 0 < len(read) < 60  # four candidates
+    assert not {"a", "s"} & set(read)
+
+
+def test_an_event_read_on_demand_is_the_event() -> None:
+    batch = from_dicts(EVENTS)
+    lanes = LazyEvent.lanes_of(batch)
+    for row, values in enumerate(batch.rows()):
+        assert dict(LazyEvent(batch, lanes, row, {})) == values
+        single = read_single(EVENTS[row], None)
+        lazy = LazyEvent(single, LazyEvent.lanes_of(single), 0, {})
+        assert dict(lazy) == values
+        assert "nobody's" not in lazy and len(lazy) == len(values)
