@@ -10,13 +10,30 @@ import datetime
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 __all__ = ["ON_NUMBERS", "ON_STRINGS", "on_scalars", "rich_events", "rich_texts", "typed_events"]
 
 NUMBERS = ["0", "1", "2", "3", "-1", "0.5", "2.5", "10"]
-STRINGS = ["''", "'a'", "'ab'", "'Ab'", "' b '", "'\u00e9'", "'a%'"]
+STRINGS = [
+    "''",
+    "'a'",
+    "'ab'",
+    "'Ab'",
+    "' b '",
+    "'\u00e9'",
+    "'a%'",
+    "'i'",
+    "'k'",
+    "'\u212a'",
+    "'\u03c3'",
+    "'\u03c2'",
+    "'\u0130'",
+]
+ODD_TEXTS = ["'\u00df'", "'\u1e9e'", "'ss'", "'\u017f'", "'s'"]
+"""The upper case of \u00df is another in DuckDB."""
 OPERATORS = ["=", "!=", "<", "<=", ">", ">="]
 MOST_NUMBERS = ["9223372036854775807", "-9223372036854775808", "1e300", "9007199254740993", "double 'inf'"]
 
@@ -24,11 +41,14 @@ MOST_NUMBERS = ["9223372036854775807", "-9223372036854775808", "1e300", "9007199
 def rich_texts(*, exact: bool = False) -> SearchStrategy[str]:
     """Expressions with terms and functions. `exact`: only such that DuckDB understands in the same way."""
     numbers = st.sampled_from(NUMBERS if exact else NUMBERS + MOST_NUMBERS)
-    strings = st.sampled_from(STRINGS)
+    strings = st.sampled_from(STRINGS if exact else STRINGS + ODD_TEXTS)
     number_terms = st.recursive(
         st.sampled_from(["n1", "n2", "n3"])
         | numbers
-        | st.sampled_from(["length(s1)", "len(l1)", "len(l2)", "list_max(l1)", "list_min(l1)"]),
+        | st.sampled_from(["length(s1)", "len(l1)", "len(l2)", "list_max(l1)", "list_min(l1)"])
+        | st.sampled_from(
+            ["n1"] if exact else ["ip4(a1)", "ip6_upper(a1)", "ip6_lower(trim(a1))", "list_max(l1, 'number')"]
+        ),
         lambda inner: st.one_of(
             _filled("({} {} {})", inner, st.sampled_from("+-*"), inner),
             _filled("-({})", inner),
@@ -38,6 +58,7 @@ def rich_texts(*, exact: bool = False) -> SearchStrategy[str]:
             _filled("case ({}) when {} then {} when {} then 2 end", inner, numbers, inner, inner),
             _filled("if({} < {}, {}, {})", inner, inner, inner, numbers),
             _filled("({} {})", inner, st.sampled_from(["/ 2", "% 3", "% -2.5"])),
+            _filled("mod({}, {})", inner, st.sampled_from(["3", "-2", "2.5"])),
             *(
                 []
                 if exact
@@ -53,6 +74,7 @@ def rich_texts(*, exact: bool = False) -> SearchStrategy[str]:
             _filled(
                 "substr({}, {}, {})", inner, st.sampled_from(["1", "2", "-2", "0"]), st.sampled_from(["0", "1", "3"])
             ),
+            _filled("substr({}, {})", inner, st.sampled_from(["1", "2", "-1", "0", "-3"])),
             _filled("({} || {})", inner, inner | strings),
             _filled("{}({}, {})", st.sampled_from(["concat", "coalesce", "least"]), inner, inner | strings),
             _filled("replace({}, 'a', {})", inner, strings),
@@ -69,7 +91,7 @@ def rich_texts(*, exact: bool = False) -> SearchStrategy[str]:
             "{} {} {}",
             string_terms,
             st.sampled_from(["like", "not like", "ilike", "not ilike"]),
-            st.sampled_from(["'a%'", "'%B'", "'_b'"]),
+            st.sampled_from(["'a%'", "'%B'", "'_b'", "'%\u03c3%'", "'\u03a3'", "'\u212a%'", "'I'", "'\u0130'"]),
         ),
         _filled(
             "{}({}, {})",
@@ -81,7 +103,7 @@ def rich_texts(*, exact: bool = False) -> SearchStrategy[str]:
         _as_values(_list_predicates(numbers, strings, exact) if exact else _holding_anything(numbers, strings)),
         st.sampled_from(["n1 > 1", "s1 = 'ab'", "b1", "t1 < t2", "(n1 > 1) = b1", "l1 is null", "l2 is not null"]),
         _time_predicates(),
-        *([] if exact else [_on_elements(), _networks_and_places(), _with_now()]),
+        *([] if exact else [_on_elements(), _networks_and_places(), _with_now(), _patterns(string_terms)]),
     )
     return st.recursive(
         predicates,
@@ -150,33 +172,17 @@ def _as_values(conditions: SearchStrategy[str]) -> SearchStrategy[str]:
     )
 
 
+PARTS = [
+    "year", "month", "day", "hour", "minute", "second", "quarter", "week", "dow", "isodow", "doy", "epoch", "millisecond", "isoyear",
+    "yearweek", "decade", "century", "millennium", "era", "julian", "microsecond", "timezone",
+]  # fmt: skip
+UNITS = [
+    "second", "minute", "hour", "day", "week", "month", "quarter", "year", "isoyear", "decade", "century", "millennium",
+]  # fmt: skip
+
+
 def _time_predicates() -> SearchStrategy[str]:
-    part = st.sampled_from(
-        [
-            "year",
-            "month",
-            "day",
-            "hour",
-            "minute",
-            "second",
-            "quarter",
-            "week",
-            "dow",
-            "isodow",
-            "doy",
-            "epoch",
-            "millisecond",
-            "isoyear",
-            "yearweek",
-            "decade",
-            "century",
-            "millennium",
-            "era",
-            "julian",
-            "microsecond",
-            "timezone",
-        ]
-    )
+    part = st.sampled_from(PARTS)
     moment, operator = st.sampled_from(["t1", "t2"]), st.sampled_from(OPERATORS)
     bound = st.sampled_from(["timestamp '2024-05-01 10:30'", "date '2024-05-01'", "t1", "t2"])
     interval = st.sampled_from(
@@ -206,22 +212,7 @@ def _time_predicates() -> SearchStrategy[str]:
         _filled("extract({} from {}) {} {}", part, moment, operator, st.sampled_from(["0", "3", "5", "10", "2024"])),
         _filled(
             "date_trunc('{}', {}) {} {}",
-            st.sampled_from(
-                [
-                    "second",
-                    "minute",
-                    "hour",
-                    "day",
-                    "week",
-                    "month",
-                    "quarter",
-                    "year",
-                    "isoyear",
-                    "decade",
-                    "century",
-                    "millennium",
-                ]
-            ),
+            st.sampled_from(UNITS),
             moment,
             operator,
             bound,
@@ -235,6 +226,14 @@ def _time_predicates() -> SearchStrategy[str]:
     )
 
 
+def _patterns(string_terms: SearchStrategy[str]) -> SearchStrategy[str]:
+    """Regular expressions, which DuckDB writes in another way, on terms."""
+    pattern = ["^a", "(?i)^AB?$", "b$", "(?i)\u03c3|k", "", "[^a]", "^.$", "(?i)s", "a.*b|\u0130"]
+    return _filled(
+        "{} {}regexp '{}'", string_terms | st.just("a1"), st.sampled_from(["", "not "]), st.sampled_from(pattern)
+    )
+
+
 def _with_now() -> SearchStrategy[str]:
     """Where an answer depends on the moment: all moments of the events are long past."""
     return st.sampled_from(["t1 < now()", "if(t1 < now(), n1, n2) > 1", "(now() < t2) = b1", "exists(o1, t < now())"])
@@ -243,15 +242,20 @@ def _with_now() -> SearchStrategy[str]:
 def _networks_and_places() -> SearchStrategy[str]:
     network = st.sampled_from(["10.0.0.0/8", "10.0.0.0/31", "0.0.0.0/0", "2001:db8::/32", "::1/128"])
     place = st.sampled_from(["52.52, 13.405", "0, 0", "-90, 180", "52.4, 13.06"])
+    address = st.sampled_from(
+        ["a1", "a1", "trim(a1)", "coalesce(a1, s1)", "substr(a1, 1, 8)", "replace(a1, 'host', '10.0.0.1')"]
+    )
+    spot = st.sampled_from(["n1, n2", "n1, n2", "n1 * 2, abs(n2)", "least(n1, n3), n2", "n1, n1", "-n2, length(s1)"])
     return st.one_of(
-        _filled("ip_in(a1, '{}')", network),
-        _filled("ip_in(a1, '{}', '{}')", network, network),
-        _filled("geo_within(n1, n2, {}, {})", place, st.sampled_from(["0", "30", "1500.5", "20100"])),
+        _filled("ip_in({}, '{}')", address, network),
+        _filled("ip_in({}, '{}', '{}')", address, network, network),
+        _filled("geo_within({}, {}, {})", spot, place, st.sampled_from(["0", "30", "1500.5", "20100"])),
         _filled(
-            "geo_in_box(n1, n2, {}, {})", st.sampled_from(["-1, -1", "0, 170"]), st.sampled_from(["3, 3", "60, -170"])
+            "geo_in_box({}, {}, {})", spot, st.sampled_from(["-1, -1", "0, 170"]), st.sampled_from(["3, 3", "60, -170"])
         ),
         _filled(
-            "geo_in_polygon(n1, n2, '{}')",
+            "geo_in_polygon({}, '{}')",
+            spot,
             st.sampled_from(
                 [
                     "POLYGON((0 0, 3 0, 0 3, 0 0))",
@@ -315,8 +319,22 @@ def on_scalars(texts: Sequence[str] = (*ON_NUMBERS, *ON_STRINGS)) -> SearchStrat
 
 PLAIN_NUMBERS: list[Any] = [0, 1, 2, 3, -1, 0.5, 2.5, 10]
 ODD_NUMBERS: list[Any] = [2**63 - 1, -(2**63), 2**62, 1e300, float("inf"), float("-inf"), 2**53 + 1, 3.0, float("nan")]
-PLAIN_STRINGS: list[Any] = ["", "a", "ab", "AB", " b ", "\u00e9b", "\u00c9", "ba%"]
-ODD_STRINGS: list[Any] = ["\u0130", "\u00df", "\u03a3", "a\0", "\U0001f600b"]
+PLAIN_STRINGS: list[Any] = [
+    "",
+    "a",
+    "ab",
+    "AB",
+    " b ",
+    "\u00e9b",
+    "\u00c9",
+    "ba%",
+    "\u0130",
+    "I",
+    "\u03a3",
+    "\u03c2",
+    "K\u212a",
+]
+ODD_STRINGS: list[Any] = ["\u00df", "\u1e9e", "\u017f", "SS", "\u03c3", "\u212a", "a\0", "\U0001f600b"]
 ADDRESSES = [
     "10.0.0.1",
     "10.0.0.2",
@@ -339,6 +357,14 @@ def rich_events() -> SearchStrategy[dict[str, Any]]:
     """Events with values of every kind, often of the wrong one, and lists of mixed kinds."""
     numbers, strings = st.sampled_from(PLAIN_NUMBERS + ODD_NUMBERS), st.sampled_from(PLAIN_STRINGS + ODD_STRINGS)
     other = st.sampled_from([None, True, 5, "x", [], MOMENTS[0]])
+    arrays = st.one_of(
+        st.lists(st.sampled_from(PLAIN_NUMBERS), max_size=3).map(np.array),
+        st.lists(st.integers(-1, 3), max_size=3).map(lambda given: np.array([given, given])),
+        st.lists(strings, max_size=3).map(lambda given: np.array(given, object)),
+        st.lists(st.sampled_from(PLAIN_STRINGS), max_size=3).map(lambda given: np.array(given, str)),
+        st.lists(st.booleans(), max_size=2).map(np.array),
+        st.lists(st.sampled_from(MOMENTS), max_size=2).map(lambda given: np.array(given, "datetime64[us]")),
+    )
     element = st.one_of(numbers, strings, st.sampled_from([None, True, {"n": 1}, [1, "a"]]))
     objects = st.recursive(
         st.sampled_from(
@@ -359,8 +385,8 @@ def rich_events() -> SearchStrategy[dict[str, Any]]:
     return _events(
         numbers,
         strings,
-        st.lists(element, max_size=4),
-        st.lists(element, max_size=4),
+        st.lists(element, max_size=4) | arrays,
+        st.lists(element, max_size=4) | arrays,
         st.lists(objects, max_size=3),
         other,
     )

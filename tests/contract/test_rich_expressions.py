@@ -161,10 +161,30 @@ def test_two_long_lists_are_compared_at_once(engine: str) -> None:
     index.add("any", "list_has_any(l, m)")
     index.add("all", "list_has_all(l, m)")
     index.add("constants", f"list_has_any(l, [{', '.join(map(str, range(-10_000, 0)))}])")
-    numbers = list(range(30_000))
+    numbers = list(range(20_000))
     events = [{"l": numbers, "m": numbers[::-1]}, {"l": numbers, "m": [-each - 1 for each in numbers]}]
     assert [sorted(index.match(event)) for event in events] == [["all", "any"], []]
     assert matches(index, events) == [["all", "any"], []]
+
+
+@every_engine
+def test_conditions_on_elements_of_lists_that_are_all_empty(engine: str) -> None:
+    """Conditions with a test of absence are looked up in a batch of no elements."""
+    index = MatchIndex(engine)
+    index.add_many(["null", "not"], ["exists(o, n is null)", "not exists(o, n is null or m = 1)"])
+    assert matches(index, [{"o": []}, {"o": []}, {}]) == [["not"], ["not"], []]
+    assert matches(index, [{"o": []}, {"o": [{"m": 2}]}]) == [["not"], ["null"]]
+
+
+@pytest.mark.timeout(200)  # a guard against what grows with the square of the elements
+def test_conditions_on_very_many_elements() -> None:
+    count = 100_000
+    conditions = ["exists(o, n = -1)", f"exists(o, n = {count - 1} and s = 'a')", "not exists(o, n < 0)"]
+    conditions += ["5 < any(l)", "5 <= all(l)", "x = any(l)", "x <= all(l)", f"{count - 1} = any(l)", "x != all(l)"]
+    index = MatchIndex()
+    index.add_many(range(len(conditions)), conditions, atomic=True)
+    event = {"o": [{"n": number, "s": "a"} for number in range(count)], "l": list(range(count)), "x": -1}
+    assert matches(index, [event]) == [[1, 2, 3, 6, 7, 8]]
 
 
 NOW_ANYWHERE = [

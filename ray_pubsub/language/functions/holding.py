@@ -81,11 +81,17 @@ def _of_list(leaf: Holds, elements: tuple[Any, ...], truth: Truth, moment: Value
             return any(truth(condition, event) is True for event in events)
         case "list_has_any":
             present = scalars_of(elements)
-            return any((constant.kind, constant.plain) in present for constant in leaf.constants)
+            return any(
+                constant.plain in present.get(constant.kind, ())
+                for constant in leaf.constants
+                if constant.kind is not None
+            )
         case "list_has_all":
             present = scalars_of(elements)
             return all(
-                (constant.kind, constant.plain) in present for constant in leaf.constants if constant.kind is not None
+                constant.plain in present.get(constant.kind, ())
+                for constant in leaf.constants
+                if constant.kind is not None
             )
     constant = leaf.constants[0]
     if constant.kind is None:
