@@ -18,7 +18,7 @@ from ray_pubsub.workloads.segments import BETWEEN, IN, NOT_IN
 
 MODEL = CostModel(ENGINES, TYPICAL)
 EVENTS = 16
-CHOSEN = settings(16, 3000, seed=5)
+CHOSEN = settings(10, 2000, seed=5)
 
 
 def counted(rules: GeneratedRules) -> float:

@@ -156,7 +156,8 @@ def test_more_columns_than_slots() -> None:
 def test_rows_are_the_tests(wide: bool) -> None:
     """In 16 bits and, if there are many operands, in 32."""
     vocabulary = Vocabulary()
-    table = table_of(EXPRESSIONS + [f"z = {number}.5" for number in range(40_000 if wide else 10)], vocabulary)
+    operands = ", ".join(f"{number}.5" for number in range(40_000 if wide else 10))
+    table = table_of([*EXPRESSIONS, f"z in ({operands})"], vocabulary)
     coded = code_clauses(table, vocabulary, sparseness=4)
     built = build_lists(coded, np.arange(table.count))
     assert built.lists.words.dtype == (np.int32 if wide else np.uint16)
