@@ -35,6 +35,7 @@ def new_session_folder(end: Callable[[], None]) -> Path:
     below = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
     if len(os.fsencode(below)) + len("/" + PREFIX) + 8 > LONGEST:
         below = DEFAULT
+    Path(below).mkdir(parents=True, exist_ok=True)  # Ray would also create a RAY_TMPDIR that does not exist
     made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=below))  # 0700
     _folder = os.getpid(), made
 

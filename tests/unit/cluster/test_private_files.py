@@ -76,14 +76,14 @@ def test_a_session_folder_is_for_this_user_only_and_ends_with_its_cluster(
 ) -> None:
     monkeypatch.setattr(session_folder, "LONGEST", 1000)
     monkeypatch.setattr(atexit, "register", lambda call: None)
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path / "new"))
     found = new_session_folder(lambda: None)
-    assert (found.parent.parent, mode(found.parent)) == (tmp_path, 0o700)
+    assert (found.parent.parent, mode(found.parent)) == (tmp_path / "new", 0o700)
     assert not found.exists(), "Ray creates it, with the mode 0777"
     (found / "session").mkdir(parents=True)
     remove_session_folder()
     remove_session_folder()
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_the_paths_of_its_sockets_are_short_enough(monkeypatch: pytest.MonkeyPatch) -> None:
