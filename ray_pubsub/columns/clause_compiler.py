@@ -22,7 +22,20 @@ from ray_pubsub.language.lowering import is_flag, lowered, tested_names, whole_t
 from ray_pubsub.language.normal_form import Test, normalize
 from ray_pubsub.language.shapes import Expression, Shape, fill_leaf
 from ray_pubsub.language.terms import Condition
-from ray_pubsub.language.tree import And, Between, Comparison, Constant, Holds, Leaf, Not, Or, Tree, leaves, operands
+from ray_pubsub.language.tree import (
+    And,
+    Between,
+    Comparison,
+    Constant,
+    Holds,
+    In,
+    Leaf,
+    Not,
+    Or,
+    Tree,
+    leaves,
+    operands,
+)
 from ray_pubsub.language.value_set import intersection, leaf_value_set
 from ray_pubsub.model.event_batch import split_number
 from ray_pubsub.model.values import Kind
@@ -234,6 +247,11 @@ class Compiler:
             if kinds <= {Kind.NUMBER, Kind.TIMESTAMP} and min(leaf.low.place, leaf.high.place) >= 0:
                 return _between_maker(attribute, leaf)
 
+        if len(literals) == 1 and isinstance(leaf, In) and self._runs:
+            kinds = {member.kind for member in leaf.members}
+            if kinds <= {Kind.NUMBER} or kinds <= {Kind.STRING}:
+                return self._member_maker(attribute, leaf, negated)
+
         places = [operand.place for each, _ in literals for operand in operands(each) if operand.place >= 0]
 
         def make(constants: tuple[Any, ...]) -> list[TestRecord] | None:
@@ -250,6 +268,26 @@ class Compiler:
                     else records_of_test(attribute, allowed, self._vocabulary, self.table, runs=self._runs)
                 )
             return self._made[key]
+
+        return make
+
+    def _member_maker(self, attribute: int, leaf: In, negated: bool) -> Maker:
+        """Returns the maker of a set of numbers or of strings: a record for each member, in any order."""
+        kind, numbers = int(leaf.members[0].kind or 0), self._vocabulary.strings.numbers
+        form = Form.EXCLUDED if leaf.negated != negated else Form.INTERVAL
+
+        def make(constants: tuple[Any, ...]) -> list[TestRecord]:
+            values: dict[Any, None] = {}
+            for member in leaf.members:
+                plain = constants[member.place] if member.place >= 0 else member.plain
+                values.update(dict.fromkeys(plain) if type(plain) is tuple else {plain: None})
+            points = [(text, 0.0) for text in numbers(values)] if kind == Kind.STRING else map(split_number, values)
+            records = [
+                (attribute, form | Form.CONTINUED, kind, Side.BEFORE, Side.AFTER, whole, rest, whole, rest)
+                for whole, rest in points
+            ]
+            records[0] = (attribute, form, *records[0][2:])
+            return records
 
         return make
 

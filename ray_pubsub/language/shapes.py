@@ -9,7 +9,7 @@ Many shapes come only once, so a shape is made when its second text comes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
@@ -50,8 +50,15 @@ STRING = r"'[^']*(?:''[^']*)*'"
 EXPONENT = r"(?:[eE][+-]?[0-9]+)?(?![\w.$])"
 NUMBER = rf"[0-9](?<![\w.$][0-9])[0-9]*(?:\.[0-9]*)?{EXPONENT}|\.(?<![\w.$]\.)[0-9]+{EXPONENT}"
 QUOTED = r"`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\""
+LIST = (
+    rf"(?:[iI](?<![\w$.][iI])[nN]\s*\(\s*(?:(?:{STRING}\s*,\s*)*+{STRING}|(?:(?:{NUMBER})\s*,\s*)*+(?:{NUMBER}))\s*\))"
+)
+"""A set of constants of one kind without signs, behind `in`: of whatever length, it is one constant of the shape."""
 CONSTANT = re.compile(f"({STRING}|{NUMBER})")
 CONSTANT_OR_QUOTED = re.compile(f"({STRING}|{NUMBER}|{QUOTED})")
+ANY_CONSTANT = re.compile(f"({STRING}|{NUMBER}|{LIST}|{QUOTED})")
+LIST_OF_NUMBERS, LIST_OF_STRINGS = 2, 3
+"""In a key, in the place of whether a constant is a string."""
 
 Cut = tuple[bytes | None, Any]
 NOT_CUT: Cut = (None, ())
@@ -69,7 +76,8 @@ class Cutter(Protocol):
         """Splits all texts at once; None if that is not possible."""
 
 
-Reader = Callable[[str], Any]
+Reader = Callable[[Any], Any]
+"""Reads a constant as it is written. A list is given as a tuple of its members, and so is what the reader returns."""
 
 
 @dataclass(slots=True, eq=False)
@@ -81,6 +89,7 @@ class Shape:
     patterns: tuple[Leaf, ...]  # the leaves whose constants must be checked one by one
     signs: tuple[int, ...] = ()  # if all constants are numbers: 1 or -1 for each
     negative: bool = False  # whether one of them is -1
+    lists: tuple[int, ...] = ()  # the places whose constants are lists
 
     def signed(self, integers: Any) -> Any:
         return integers * self.signs if self.negative else integers
@@ -114,6 +123,8 @@ class Seen(Enum):
     """Stands for the shape of a text that was seen once."""
 
     ONCE = 1
+    WITHOUT_LISTS = 2
+    """The text is cut again, with each member of a list as a constant of its own: some belong to the shape."""
 
 
 class ShapeCache:
@@ -149,6 +160,9 @@ class ShapeCache:
                 return Expression(text, shape, shape.signed(integers))
         key, constants = _cut(text)
         known = self._shapes.get(key)
+        if known is Seen.WITHOUT_LISTS:
+            key, constants = _cut(text, lists=False)
+            known = self._shapes.get(key)
         if isinstance(known, Fixed):
             key, constants = known.apart(key, constants)
             known = self._shapes.get(key)
@@ -163,7 +177,8 @@ class ShapeCache:
                 values = tuple([read(constant) for read, constant in zip(shape.readers, constants, strict=True)])
                 for leaf in shape.patterns:
                     check_leaf(fill_leaf(leaf, values), self._limits)
-                return Expression(text, shape, values)
+                if not shape.lists or max(map(len, map(values.__getitem__, shape.lists))) <= self._limits.set_size:
+                    return Expression(text, shape, values)
             except (words.BadConstant, ExpressionError):
                 pass  # the full parse below names the predicate
         tree = fold_case(parse(text, self._limits)) if self.ignore_case else parse(text, self._limits)
@@ -172,12 +187,13 @@ class ShapeCache:
                 self._shapes = {}
             self._shapes[key] = Seen.ONCE
         elif known is Seen.ONCE:
-            found = _shape_of(tree, text)
+            lists = any(type(constant) is tuple for constant in constants)
+            found = _shape_of(tree, text, lists)
             if found is None:
-                self._shapes[key] = None
+                self._shapes[key] = Seen.WITHOUT_LISTS if lists else None
             else:
                 if found.fixed.numbers:
-                    key, constants = _cut(text)
+                    key, constants = _cut(text, lists=lists)
                     self._shapes[key] = found.fixed
                     key, _ = found.fixed.apart(key, constants)
                 self._shapes[key] = found.shape
@@ -206,27 +222,44 @@ class ShapeCache:
         return found
 
 
-def _cut(text: str) -> tuple[tuple[Any, ...], list[str]]:
+Constant = str | tuple[str, ...]
+"""As it is written; a list as its members."""
+
+
+def _cut(text: str, *, lists: bool = True) -> tuple[tuple[Any, ...], list[Constant]]:
     """Returns the text without its constants (the key of its shape), and the constants."""
-    if '"' in text or "`" in text:
-        return _cut_quoted(text)
+    quoted, lists = '"' in text or "`" in text, lists and _may_have_lists(text)
+    if quoted or lists:
+        return _cut_with_care(text, ANY_CONSTANT if lists else CONSTANT_OR_QUOTED)
     parts = CONSTANT.split(text)
     constants = parts[1::2]
     # A string starts with a quote, which sorts before "(" and so before every digit and the dot: the kind is part of the key.
     return (*parts[::2], *[constant < "(" for constant in constants]), constants
 
 
-def _cut_quoted(text: str) -> tuple[tuple[Any, ...], list[str]]:
-    parts = CONSTANT_OR_QUOTED.split(text)
+def _may_have_lists(text: str) -> bool:
+    return " in" in text or " IN" in text
+
+
+def _cut_with_care(text: str, pattern: re.Pattern[str]) -> tuple[tuple[Any, ...], list[Constant]]:
+    parts = pattern.split(text)
     key: list[Any] = parts[::2]
-    constants: list[str] = []
+    constants: list[Constant] = []
     for part in parts[1::2]:
         if part[0] in '`"':
             key.append(part)
+        elif part[0] in "iI":
+            key.append(LIST_OF_STRINGS if "'" in part else LIST_OF_NUMBERS)
+            constants.append(_members(part))
         else:
             key.append(part < "(")
             constants.append(part)
     return tuple(key), constants
+
+
+def _members(listed: str) -> tuple[str, ...]:
+    """Returns the constants of `in (…)`."""
+    return tuple(CONSTANT.findall(listed))
 
 
 class Fixed(NamedTuple):
@@ -234,7 +267,7 @@ class Fixed(NamedTuple):
 
     numbers: tuple[int, ...]
 
-    def apart(self, key: tuple[Any, ...], constants: list[str]) -> tuple[tuple[Any, ...], list[str]]:
+    def apart(self, key: tuple[Any, ...], constants: list[Constant]) -> tuple[tuple[Any, ...], list[Constant]]:
         """Returns the key with these constants in it, and the other constants."""
         others = [constant for number, constant in enumerate(constants) if number not in self.numbers]
         return (*key, *[constants[number] for number in self.numbers]), others
@@ -248,18 +281,32 @@ class FoundShape(NamedTuple):
     values: tuple[Any, ...]
 
 
-def _shape_of(tree: Tree, text: str) -> FoundShape | None:
+def _shape_of(tree: Tree, text: str, lists: bool) -> FoundShape | None:
     """Returns the shape. Constants that do not stand in the tree at their places (they are in a term, or were folded) belong to the
-    shape. Returns None if a constant cannot be read as it is in the tree."""
-    written = {each.start(): each[0] for each in CONSTANT_OR_QUOTED.finditer(text) if each[0][0] not in '`"'}
+    shape. Returns None if a constant cannot be read as it is in the tree. `lists`: each is one constant, at the place of its first
+    member."""
+    written: dict[int, Constant] = {}
+    for each in (ANY_CONSTANT if lists else CONSTANT_OR_QUOTED).finditer(text):
+        if each[0][0] in "iI":
+            members = list(CONSTANT.finditer(each[0]))
+            written[each.start() + members[0].start()] = tuple(member[0] for member in members)
+        elif each[0][0] not in '`"':
+            written[each.start()] = each[0]
+    if lists:
+        tree = _map_leaves(tree, lambda leaf: _with_list(leaf, written))
     found: dict[int, Operand] = {}
     for leaf in leaves(tree):
         for operand in operands(leaf):
             if operand.place >= 0:
                 found[operand.place] = operand
+    if any(type(constant) is tuple and not _is_list(found.get(place)) for place, constant in written.items()):
+        return None
     fixed = Fixed(tuple(number for number, place in enumerate(written) if place not in found))
     places = [place for place in written if place in found] if fixed.numbers else list(written)
-    readers = tuple(_reader(found[place], text, place) for place in places)
+    readers = tuple(
+        _list_reader(found[place], text, place) if _is_list(found[place]) else _reader(found[place], text, place)
+        for place in places
+    )
     values = tuple(found[place].plain for place in places)
     if fixed.numbers or any(operand.made is not None for operand in found.values()) or "(" in text:
         if not found and fixed.numbers:
@@ -269,9 +316,30 @@ def _shape_of(tree: Tree, text: str) -> FoundShape | None:
     template = _renumber(tree, {place: number for number, place in enumerate(places)})
     patterns = tuple(leaf for leaf in leaves(template) if is_checked(leaf))
     if fixed.numbers or not all(reader in SIGNS for reader in readers):
-        return FoundShape(fixed, Shape(template, readers, patterns), values)
+        rank = tuple(number for number, place in enumerate(places) if _is_list(found[place]))
+        return FoundShape(fixed, Shape(template, readers, patterns, lists=rank), values)
     signs = tuple(SIGNS[reader] for reader in readers)
     return FoundShape(fixed, Shape(template, readers, patterns, signs, -1 in signs), values)
+
+
+def _with_list(leaf: Leaf, written: dict[int, Constant]) -> Leaf:
+    """Returns `in (1, 2)` with its members as one operand, if they are a list as it is written."""
+    if not isinstance(leaf, In):
+        return leaf
+    first = leaf.members[0]
+    listed = written.get(first.place)
+    if type(listed) is not tuple or len(listed) != len(leaf.members):
+        return leaf
+    return replace(leaf, members=(replace(first, plain=tuple(member.plain for member in leaf.members)),))
+
+
+def _is_list(operand: Operand | None) -> bool:
+    return operand is not None and type(operand.plain) is tuple
+
+
+def _list_reader(operand: Operand, text: str, place: int) -> Reader:
+    read = _reader(replace(operand, plain=operand.plain[0]), text, place)
+    return lambda members: tuple(map(read, members))
 
 
 def _reader(operand: Operand, text: str, place: int) -> Reader:
@@ -319,9 +387,22 @@ def fill_leaf(leaf: Leaf, constants: tuple[Any, ...]) -> Leaf:
 
 
 def _filled(operand: Operand, constants: tuple[Any, ...]) -> Operand:
-    return (
-        operand if operand.place < 0 else Operand(operand.kind, constants[operand.place], operand.place, operand.made)
-    )
+    if operand.place < 0:
+        return operand
+    plain = constants[operand.place]
+    # What is filled in is a list that is taken apart, or one constant.
+    return Operand(operand.kind, plain, -1 if type(plain) is tuple else operand.place, operand.made)
+
+
+def _members_of(members: Iterable[Operand]) -> tuple[Operand, ...]:
+    """Returns the members of a set, those of a list one by one."""
+    found: list[Operand] = []
+    for member in members:
+        if type(member.plain) is tuple and member.place < 0:
+            found += [Operand(member.kind, plain, made=member.made) for plain in member.plain]
+        else:
+            found.append(member)
+    return tuple(found)
 
 
 def _fill(template: Tree, constants: tuple[Any, ...]) -> Tree:
@@ -332,18 +413,19 @@ def _map_operands(tree: Tree, change: Callable[[Operand], Operand]) -> Tree:
     def placed(operand: Operand) -> Operand:
         return change(operand) if operand.place >= 0 else operand
 
-    def mapped(node: Tree) -> Tree:
-        match node:
-            case And():
-                return And(tuple(map(mapped, node.children)))
-            case Or():
-                return Or(tuple(map(mapped, node.children)))
-            case Not():
-                return Not(mapped(node.child))
-            case _:
-                return _map_leaf(node, placed)
+    return _map_leaves(tree, lambda leaf: _map_leaf(leaf, placed))
 
-    return mapped(tree)
+
+def _map_leaves(tree: Tree, change: Callable[[Leaf], Leaf]) -> Tree:
+    match tree:
+        case And():
+            return And(tuple(_map_leaves(child, change) for child in tree.children))
+        case Or():
+            return Or(tuple(_map_leaves(child, change) for child in tree.children))
+        case Not():
+            return Not(_map_leaves(tree.child, change))
+        case _:
+            return change(tree)
 
 
 def _map_leaf(leaf: Leaf, placed: Callable[[Operand], Operand]) -> Leaf:
@@ -353,7 +435,7 @@ def _map_leaf(leaf: Leaf, placed: Callable[[Operand], Operand]) -> Leaf:
         case Between():
             return Between(leaf.attribute, placed(leaf.low), placed(leaf.high), leaf.negated)
         case In():
-            return In(leaf.attribute, tuple(map(placed, leaf.members)), leaf.negated)
+            return In(leaf.attribute, _members_of(map(placed, leaf.members)), leaf.negated)
         case Like():
             return Like(leaf.attribute, placed(leaf.pattern), leaf.escape, leaf.negated)
         case Regexp():
