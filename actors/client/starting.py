@@ -18,7 +18,7 @@ import ray
 from actors.client.server import Server
 from actors.cluster.finding import address_to_start_at, server_to_connect_to
 from actors.cluster.joining import join
-from actors.cluster.server_notes import ServerNote, write_note
+from actors.cluster.server_notes import ServerNote, remove_note, write_note
 from actors.server_settings import MailboxOptions, PriorityOptions, ServerSettings
 from actors.storage.backup import restore as restore_copy
 from actors.storage.postgres.address import PostgresAddress
@@ -29,7 +29,7 @@ from actors.transport.remote import create_coordinator, create_mailboxes, create
 from ray_pubsub.errors import SettingError, UnavailableError, UnknownServerError
 from ray_pubsub.settings import Limits
 
-__all__ = ["Server", "connect", "start"]
+__all__ = ["Server", "connect", "end_by_force", "start"]
 
 NAMES = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 START_TIMEOUT = 120.0
@@ -191,6 +191,25 @@ def connect(
         joined.leave()
         raise
     return Server(name, actors, settings, opened["data_dir"], joined, own=False)
+
+
+def end_by_force(
+    name: str | None = None, *, address: str | None = None, data_dir: str | os.PathLike[str] | None = None
+) -> str:
+    """Ends the processes of a server that cannot be stopped because it does not answer, or cannot open its data; returns its name. What is
+    on disk stays. Finds the server as `connect` does."""
+    if name is not None:
+        _check_name(name)
+    name, found = server_to_connect_to(name, address, None if data_dir is None else _folder(data_dir))
+    joined = join(found, start=False)
+    try:
+        if _find(name) is None:
+            raise UnknownServerError(name, _running(), joined.address)
+        _discard(name)
+        remove_note(name, joined.address)
+    finally:
+        joined.leave()
+    return name
 
 
 def _create(

@@ -121,8 +121,22 @@ def _noted(note: Any) -> dict[str, Any]:
     return {"name": note.name, "address": note.address, "data_dir": note.data_dir, "pid": note.pid}
 
 
-def stop(name: ServerName = None, address: Address = None, data_dir: DataDir = None, as_json: Json = False) -> None:
+def stop(
+    name: ServerName = None,
+    address: Address = None,
+    data_dir: DataDir = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="End its processes even if it does not answer or cannot open its data.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Stop a server. What it keeps in its data folder stays."""
+    if force:
+        from actors.client.starting import end_by_force
+
+        ended = end_by_force(name, address=address, data_dir=data_dir)
+        Terminal(as_json).result({"stopped": ended}, f"the processes of the server {ended!r} are ended")
+        return
     server = connected(name, address, data_dir)
     stopped = {"stopped": server.name, "address": server.address, "data_dir": server.data_dir}
     server.stop()

@@ -9,7 +9,7 @@ import ray
 
 from actors.client import starting
 from actors.transport import remote
-from ray_pubsub.errors import StoreError
+from ray_pubsub.errors import StoreError, UnknownServerError
 
 FULL = StoreError("registry.sqlite", "the disk is full")
 
@@ -64,6 +64,21 @@ def test_a_failed_start_ends_what_it_has_created(
     with pytest.raises(StoreError, match="the disk is full"):
         starting.start(name="shop", address="127.0.0.1:1")
     assert ended == expected
+
+
+def test_a_server_that_cannot_open_its_data_is_ended_by_force_only(
+    monkeypatch: pytest.MonkeyPatch, ended: list[str]
+) -> None:
+    notes: list[tuple[str, str]] = []
+    monkeypatch.setattr(starting, "_find", lambda name: Registry)
+    monkeypatch.setattr(starting, "remove_note", lambda name, address: notes.append((name, address)))
+    assert starting.end_by_force("shop", address="127.0.0.1:1") == "shop"
+    assert (ended, notes) == (["shop"], [("shop", "127.0.0.1:1")])
+    monkeypatch.setattr(starting, "_find", lambda name: None)
+    monkeypatch.setattr(starting, "_running", lambda: ("other",))
+    with pytest.raises(UnknownServerError, match="other"):
+        starting.end_by_force("shop", address="127.0.0.1:1")
+    assert ended == ["shop"]
 
 
 def test_one_of_several_starters_creates_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
