@@ -15,8 +15,9 @@ from typing import Annotated, Any
 
 import typer
 
+from actors.command.http_beside import host_and_port, http_beside
 from actors.command.terminal import Address, DataDir, Json, ServerName, Terminal, connected
-from ray_pubsub.errors import ClusterError, MissingExtraError, UnavailableError, UnknownServerError
+from ray_pubsub.errors import ClusterError, MissingExtraError, SettingError, UnavailableError, UnknownServerError
 
 __all__ = ["serve", "start", "status", "stop", "top"]
 
@@ -38,6 +39,10 @@ def start(
     ignore_case: Annotated[
         bool, typer.Option("--ignore-case", help="Compare all texts in lower case; for the life of the data folder.")
     ] = False,
+    http: Annotated[
+        str | None,
+        typer.Option(help="Open the HTTP interface too, at PORT or HOST:PORT; `ray-pubsub serve` has more options."),
+    ] = None,
     background: Annotated[
         bool, typer.Option("--background", "-b", help="Return when it runs; `ray-pubsub stop` ends it.")
     ] = False,
@@ -45,6 +50,8 @@ def start(
 ) -> None:
     """Start a server. It runs until Ctrl-C or `ray-pubsub stop`; on a cluster given by --address it outlives this command."""
     terminal = Terminal(as_json)
+    if http is not None:
+        _check_http(http, address)
     if background and address is None and not os.environ.get("RAY_ADDRESS"):
         _start_in_background(name, data_dir, terminal)
         return
@@ -77,12 +84,31 @@ def start(
         return
     terminal.note("Ctrl-C or `ray-pubsub stop` in another terminal ends it")
     try:
-        while read_notes(name):  # `stop` removes the note, from any process
-            time.sleep(PAUSE)
+        with http_beside(server.name, server.address, http) as check:
+            while read_notes(name):  # `stop` removes the note, from any process
+                check()
+                time.sleep(PAUSE)
         server.close()
     except KeyboardInterrupt:
         terminal.note("stopping")
         server.stop()
+    except UnavailableError:
+        server.stop()
+        raise
+
+
+def _check_http(place: str, address: str | None) -> None:
+    host_and_port(place)
+    if address is not None or os.environ.get("RAY_ADDRESS"):
+        raise SettingError(
+            "http", "needs a server that ends with this command; run `ray-pubsub serve` beside the cluster"
+        )
+    _check_http_installed()
+
+
+def _check_http_installed() -> None:
+    if find_spec("uvicorn") is None or find_spec("httptools") is None:
+        raise MissingExtraError("The HTTP interface", "http")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -217,8 +243,7 @@ def serve(
     as_json: Json = False,
 ) -> None:
     """Open the HTTP interface of a server, with the web console: publish, subscribe and consume from any language."""
-    if find_spec("uvicorn") is None or find_spec("httptools") is None:
-        raise MissingExtraError("The HTTP interface", "http")
+    _check_http_installed()
     from actors.http.serving import serve as serve_http
     from actors.http.settings import HttpSettings
     from actors.http.tokens import read_tokens

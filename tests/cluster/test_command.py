@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -153,20 +155,37 @@ def test_what_comes_through_a_pipe_is_published_by_the_script(server: Server, cl
     assert server.poll("piped")[0].event == {"piped": {"x": 1}}
 
 
+def answered(url: str, seconds: float = 60.0) -> Any:
+    """What is answered as soon as somebody listens."""
+    ends = time.monotonic() + seconds
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return json.load(answer)
+        except OSError:
+            assert time.monotonic() < ends, "nobody listens"
+            time.sleep(0.1)
+
+
 def test_a_server_of_its_own_from_start_to_stop(tmp_path: Path) -> None:
     """By the console script, without an address: every command finds the server by its name."""
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
-    environment["RAY_PUBSUB_RUNTIME_DIR"] = str(tmp_path / "notes")
+    environment |= {"RAY_PUBSUB_RUNTIME_DIR": str(tmp_path / "notes"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
 
     def script(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([SCRIPT, *arguments], env=environment, capture_output=True, text=True, check=False)
 
-    started = script("start", "mine", "--shards", "1", "--data-dir", str(tmp_path / "data"), "--background", "--json")
+    options = ["--shards", "1", "--data-dir", str(tmp_path / "data"), "--http", str(port)]
+    started = script("start", "mine", *options, "--background", "--json")
     assert started.returncode == 0, started.stderr
     try:
         assert json.loads(started.stdout)["data_dir"] == str(tmp_path / "data")
         subscribed = script("subscribe", "ann", "x = 1", "--id", "a", "-s", "mine")
         assert (subscribed.returncode, subscribed.stdout) == (0, "a\n"), subscribed.stderr
+        assert answered(f"http://127.0.0.1:{port}/healthz") == {"status": "ok"}
+        assert (tmp_path / "state" / "ray-pubsub" / "mine" / "admin-token").exists()
     finally:
         stopped = script("stop", "--data-dir", str(tmp_path / "data"))
     assert (stopped.returncode, stopped.stdout) == (0, "server 'mine' is stopped\n"), stopped.stderr

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 import zipfile
 from email.parser import Parser
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
+from actors.command.entry import app
+from actors.command.http_beside import host_and_port
 from tests.house.source_tree import ROOT
 from tests.package.build import PARTS, build
 
@@ -67,6 +72,7 @@ def test_the_image_runs_as_nobody_special_and_is_pinned() -> None:
             "ENV",
             "USER",
             "VOLUME",
+            "EXPOSE",
             "HEALTHCHECK",
             "ENTRYPOINT",
             "CMD",
@@ -83,8 +89,18 @@ def test_the_image_runs_as_nobody_special_and_is_pinned() -> None:
     assert [name for name in copied if not (ROOT / name).exists()] == []
 
 
+def test_the_image_is_reached_through_http() -> None:
+    """Nothing else of a server listens beyond loopback."""
+    lines = dict(line.split(" ", 1) for line in (ROOT / "Dockerfile").read_text().splitlines() if " " in line)
+    command = json.loads(lines["CMD"])
+    host, port = host_and_port(command[command.index("--http") + 1])
+    assert (host, str(port)) == ("0.0.0.0", lines["EXPOSE"])
+    done = CliRunner().invoke(app, [*command, "--address", "127.0.0.1:1"])
+    assert done.exit_code == 2 and "beside the cluster" in done.stderr  # every option is one of the command
+    assert re.search(r"XDG_STATE_HOME=/data/\w+", lines["ENV"]) and lines["VOLUME"] == "/data"
+
+
 def test_workflows_call_targets_that_exist() -> None:
-    yaml = pytest.importorskip("yaml")
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     files = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
     assert {path.stem for path in files} >= {"test", "package", "docs"}

@@ -6,6 +6,7 @@ import datetime
 import os
 import pickle
 import re
+import resource
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,8 +21,6 @@ from ray_pubsub import Limits, MatchIndex
 from ray_pubsub.errors import ExpressionLimitError, IndexFileError, RayPubSubError, SettingError
 from ray_pubsub.index.storage.saved_texts import SavedTexts
 from ray_pubsub.language.shapes import ShapeCache
-
-resource = pytest.importorskip("resource", reason="limits of a process are POSIX")
 
 INF = float("inf")
 
