@@ -21,6 +21,8 @@ __all__ = ["SetComputer", "SetList"]
 
 EMPTY = np.empty(0, CUT), np.empty(0, TEST)
 ORDERED, PREFIXED = 1, 2
+LAST_PLAIN = "\ud000"
+"""Characters before this one have a successor of their own; the general case is slower."""
 UNKNOWN = -1
 
 
@@ -102,7 +104,10 @@ class SetComputer:
         strings = self._strings
         texts = [strings.texts[pattern] for pattern in patterns]
         prefixes = [text.rstrip("%") for text in texts]
-        successors = [prefix_successor(prefix) for prefix in prefixes]
+        successors = [
+            prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix and prefix[-1] < LAST_PLAIN else prefix_successor(prefix)
+            for prefix in prefixes
+        ]
         self._prefix[patterns] = strings.numbers(prefixes)
         ends = np.array(strings.numbers(successor or "" for successor in successors), np.int64)
         ends[[successor is None for successor in successors]] = NO_SUCCESSOR

@@ -186,7 +186,6 @@ def weaker_clause(place, work):
         end = add_tests(
             found.tests, found.starts[shortest], found.starts[shortest + 1], work.first.tests, 0, end, True, work
         )
-    sort_tests(work.first.tests, 0, end, work.nodes)
     work.first.starts[0], work.first.starts[1] = 0, end
     state[WEAKER] = 1
     put_list(work.first, 1, place, work)
@@ -221,7 +220,6 @@ def multiply(place, conjunctive, bound, work):
             if end == EMPTY:
                 finish_list(lists[place], place, work)
                 return True
-    sort_tests(left.tests, 0, end, work.nodes)
     left.starts[0], left.starts[1] = 0, end
     count = 1
     for factor in range(place, last):
@@ -255,7 +253,6 @@ def multiply(place, conjunctive, bound, work):
                 if end == EMPTY:
                     end = begin
                     continue
-                sort_tests(right.tests, begin, end, work.nodes)
                 right.starts[made] = begin
                 made += 1
         right.starts[made] = end
@@ -359,6 +356,8 @@ def normalize_text(parsed, text, conjunctive, most_clauses, work):
             if not conjunctive or not has_room(work, state[TESTS] - work.found.starts[work.lists[first]] + 1):
                 return False
             weaker_clause(first, work)
+    for clause in range(base, state[CLAUSES]):  # once, not for every product that it came from
+        sort_tests(work.found.tests, work.found.starts[clause], work.found.starts[clause + 1], work.nodes)
     return True
 
 
