@@ -195,6 +195,9 @@ NOW_ANYWHERE = [
     "exists(items, exists(parts, if(at < now(), 1, 0) = 1))",
     "not exists(items, at >= now())",
     "case when exists(items, at < now()) then 1 end = 1",
+    "at < now() - interval '1 month'",
+    "add_months(at, 1) < add_months(now(), -1) + interval '1 day'",
+    "if(date_trunc('month', now()) + interval 2 years > at, 1, 0) = 1 and at < now()",
 ]
 
 

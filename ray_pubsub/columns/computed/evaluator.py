@@ -175,8 +175,19 @@ def _lanes_of(name: str, term: Term, lanes: dict[str, list[Lane]], batch: EventB
     attributes = sorted(attributes_of_name(name))
     number, events = distinct_rows(attributes, lanes, batch.size)
     if name_uses_now(name):
+        term = _at_moment(term, batch.moment)
         events = [{**event, NOW: Value(Kind.TIMESTAMP, batch.moment)} for event in events]
     return lanes_of_results(name, [value_of_term(term, event) for event in events], number)
+
+
+def _at_moment(term: Term, moment: int) -> Term:
+    """Returns the term with the values of all its parts that depend on now() alone: they are the same for every event of the batch."""
+    if not isinstance(term, Call):
+        return term
+    if all(isinstance(part, Call | Operand) for part in parts_of(term)):
+        value = value_of_term(term, {NOW: Value(Kind.TIMESTAMP, moment)})
+        return Operand(None, None) if value is None else Operand(value.kind, value.plain)
+    return Call(term.function, tuple(_at_moment(argument, moment) for argument in term.arguments))
 
 
 def _has_moments(term: Term, lanes: dict[str, list[Lane]]) -> bool:
