@@ -389,7 +389,7 @@ class _PatternTests:
         codes = np.where(self._negated[mine], NO_MATCH, MATCH)
         coded.column[tests[rows]] = self._places[mine]
         coded.low[tests[rows]] = coded.high[tests[rows]] = codes
-        self._space.refusals.update(self._places[self._negated].tolist())
+        self._space.refusals.update(self._places[mine[self._negated[mine]]].tolist())
 
     def added_to(self, coded: CodedTests, tests: NDArray[np.int64], which: NDArray[np.int64]) -> CodedTests:
         """Returns the tests with one more for each pattern, in the clauses of the given tests."""

@@ -125,6 +125,18 @@ class _SinglePlan(NamedTuple):
     """Whether some values are not strings."""
     track: NDArray[np.int32]
     cell_offsets: NDArray[np.int64]
+    extended: dict[tuple[int, ...], NDArray[np.int32]]
+    """`column` followed by columns of patterns: events of one layout mostly match one of a few combinations of patterns."""
+
+    def with_patterns(self, columns: list[int]) -> NDArray[np.int32]:
+        """Returns the columns of the values, and these."""
+        key = tuple(columns)
+        found = self.extended.get(key)
+        if found is None:
+            if len(self.extended) >= MOST_PLANS:
+                self.extended.clear()
+            found = self.extended[key] = np.concatenate([self.column, np.array(columns, np.int32)])
+        return found
 
 
 def _single_plan(event: SingleEvent, space: CodeSpace, vocabulary: Vocabulary) -> _SinglePlan:
@@ -143,7 +155,7 @@ def _single_plan(event: SingleEvent, space: CodeSpace, vocabulary: Vocabulary) -
     ]
     patterns = [(place, space.pattern_sets[int(plan.column[place])]) for place in plan.patterns]
     cells = np.arange(len(plan.column) + 1)
-    return _SinglePlan(places, column, strings, others, patterns, len(strings) < len(places), plan.track, cells)
+    return _SinglePlan(places, column, strings, others, patterns, len(strings) < len(places), plan.track, cells, {})
 
 
 def encode_single(
@@ -163,6 +175,15 @@ def encode_single(
         for number, (_, operands, base) in enumerate(plan.others):
             if of_strings[number] is None:
                 of_strings[number] = base + 2 * bisect_left(operands, plains[plan.strings[number][0]])
+    column, patterned = plan.column, []
+    if plan.patterns:
+        columns: list[int] = []
+        for place, patterns in plan.patterns:
+            more, said = patterns.single(plains[place])
+            columns += more
+            patterned += said
+        if columns:
+            column = plan.with_patterns(columns)
     if plan.numbers:
         cells = event.cells()
         every = np.empty(len(plains), dtype=np.int32)
@@ -170,13 +191,10 @@ def encode_single(
         codes = every[plan.places]
         for (target, _, _), code in zip(plan.others, of_strings, strict=True):
             codes[target] = code
+        if patterned:
+            codes = np.concatenate([codes, np.array(patterned, np.int32)])
     else:
-        codes = np.array(of_strings, dtype=np.int32)
-    column = plan.column
-    for place, patterns in plan.patterns:
-        columns, said = patterns.single(plains[place])
-        column = np.concatenate([column, np.array(columns, np.int32)])
-        codes = np.concatenate([codes, np.array(said, np.int32)])
+        codes = np.array(of_strings + patterned, dtype=np.int32)
     if event.flags is not None:
         _, columns_of_flags, true = _flag_codes(event.flags, space)
         column, codes = np.concatenate([column, columns_of_flags]), np.concatenate([codes, true])
@@ -255,6 +273,9 @@ class PatternColumns:
         self._columns = np.array(numbers, dtype=np.int32) + np.int32(len(space.attributes))
         self._set = PatternSet([space.patterns[number].leaf for number in numbers])
         self._refusals = np.flatnonzero(np.isin(self._columns, list(space.refusals)))
+        self._rank = np.full(len(numbers), -1, np.int32)
+        """Of each pattern: its position in `_refusals`, or -1."""
+        self._rank[self._refusals] = np.arange(len(self._refusals))
 
     def single(self, text: str) -> tuple[list[int], list[int]]:
         """Returns the columns and codes of one string."""
@@ -263,7 +284,8 @@ class PatternColumns:
         found = [int(columns[number]) for number in numbers]
         codes = [MATCH] * len(found)
         if len(self._refusals):
-            refused = [int(columns[number]) for number in self._refusals.tolist() if number not in numbers]
+            matched = set(numbers)
+            refused = [int(columns[number]) for number in self._refusals.tolist() if number not in matched]
             found += refused
             codes += [NO_MATCH] * len(refused)
         return found, codes
@@ -274,9 +296,11 @@ class PatternColumns:
         codes = np.full(len(numbers), MATCH, dtype=np.int32)
         if len(self._refusals):
             string = np.repeat(np.arange(len(strings)), np.diff(offsets))
-            refused = np.ones((len(strings), len(self._columns)), dtype=bool)
-            refused[string, numbers] = False
-            refusing, place = np.nonzero(refused[:, self._refusals])
+            rank = self._rank[numbers]
+            both = np.flatnonzero(rank >= 0)
+            refused = np.ones((len(strings), len(self._refusals)), dtype=bool)
+            refused[string[both], rank[both]] = False
+            refusing, place = np.nonzero(refused)
             order = np.argsort(np.concatenate([string, refusing]), kind="stable")
             numbers = np.concatenate([numbers, self._refusals[place]])[order]
             codes = np.concatenate([codes, np.full(len(place), NO_MATCH, dtype=np.int32)])[order]

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import datetime
+import tracemalloc
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ray_pubsub import MatchIndex
-from ray_pubsub.columns.event_codes import EventCodes, encode_events
+from ray_pubsub.columns.coding import NO_MATCH
+from ray_pubsub.columns.event_codes import EventCodes, PatternColumns, encode_events
+from ray_pubsub.columns.opaque.pattern_list import PatternColumn
 from ray_pubsub.engines.pivot.segment import PivotBlock
+from ray_pubsub.language.tree import Like, Operand
 from ray_pubsub.model.dict_events import from_dicts, read_single
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.single_event import SingleEvent, single_of
+from ray_pubsub.model.text_column import TextColumn
+from ray_pubsub.model.values import Kind
 from tests.inside_of_index import segmented
 
 EXPRESSIONS = [
@@ -88,3 +96,23 @@ def test_attributes_that_are_read_of_wide_and_of_narrow_events() -> None:
     assert index.match(wide) == ["one"]
     index.add_many([f"s{number}" for number in range(500)], [f"k{number} = 1" for number in range(500)])
     assert index.match({"k5": 1, "k499": 1, "k500": 1}) == ["one", "s5", "s499"]
+
+
+def test_refusals_take_memory_of_their_own_only() -> None:
+    """Of 2,000 patterns one is negated: a batch has a cell per string for it, and none for each pattern that does not match."""
+    leaves = [Like("name", Operand(Kind.STRING, f"%w{number}x%"), None, False) for number in range(2000)]
+    patterns = [PatternColumn(0, leaf) for leaf in leaves]
+    space: Any = SimpleNamespace(attributes=np.zeros(1), patterns=patterns, refusals={1 + 7})
+    columns = PatternColumns(space, list(range(2000)))
+    strings = [f"a w{number}x and w{2 * number}x" for number in range(1000)]
+    columns.codes(TextColumn(None, strings))
+    tracemalloc.start()
+    offsets, column, code = columns.codes(TextColumn(None, strings))
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
+    for place in (0, 3, 7, 8, 999):
+        found = sorted(
+            zip(column[offsets[place] : offsets[place + 1]].tolist(), code[offsets[place] :].tolist(), strict=False)
+        )
+        assert found == sorted(zip(*columns.single(strings[place]), strict=True))
+        assert ((8, NO_MATCH) in found) == (place != 7)
