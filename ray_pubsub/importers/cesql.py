@@ -8,9 +8,10 @@ depends on it are rejected.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from ray_pubsub.errors import RuleFormatError
+from ray_pubsub.importers.cesql_parts import CONVERSIONS, Part, as_number, as_text, converted
 from ray_pubsub.importers.field import constant
 from ray_pubsub.importers.report import ImportedRule, ImportReport, import_rules, numbered
 from ray_pubsub.language.words import write_name
@@ -45,8 +46,7 @@ def from_cesql(expressions: Any) -> ImportReport:
     >>> from_cesql({"f1": "type LIKE 'com.example.%' AND EXISTS subject"}).rules[0].expression
     "type like 'com.example.%' and subject is not null"
 
-    Attributes are those of the event as it is published. Rejected are conversions between types (INT, STRING, BOOL, IS_INT, …), and
-    comparisons of comparisons."""
+    Attributes are those of the event as it is published. Rejected are conversions of attributes to other types (INT, STRING, BOOL)."""
 
     def translate(id: Any, text: Any) -> ImportedRule:
         if not isinstance(text, str):
@@ -54,21 +54,6 @@ def from_cesql(expressions: Any) -> ImportReport:
         return ImportedRule(id, _Reader(text).read())
 
     return import_rules(numbered(expressions, FORMAT), translate, FORMAT)
-
-
-class Part(NamedTuple):
-    """A parsed part: its text in our language, and whether it is a condition or a value."""
-
-    text: str
-    condition: bool
-    binding: int = 9
-    """The precedence: 0 or, 1 and, 2 not, 3 comparison, 4 sum, 5 product, 9 never needs parentheses."""
-    attribute: bool = False
-    literal: str | None = None
-    """The content if it is a string literal."""
-
-    def within(self, binding: int) -> str:
-        return f"({self.text})" if self.binding < binding else self.text
 
 
 class _Reader:
@@ -122,11 +107,6 @@ class _Reader:
             raise RuleFormatError(FORMAT, f"{part.text} is no condition, in {self._text!r}")
         return Part(f"{part.text} = true", True, 3)
 
-    def _value(self, part: Part) -> Part:
-        if part.condition and part.text not in ("true", "false"):
-            raise RuleFormatError(FORMAT, f"{part.text} is a condition where a value is needed; it cannot be expressed")
-        return part
-
     # ------------------------------------------------------------------------------------------------------------ precedence
 
     def _logic(self) -> Part:
@@ -161,15 +141,19 @@ class _Reader:
         while True:
             if self._word() in COMPARISONS:
                 operator = self._takes(*COMPARISONS).replace("<>", "!=")
-                left, right = self._value(found), self._value(self._sum())
+                left, right = found, self._sum()
                 found = Part(f"{left.within(4)} {operator} {right.within(4)}", True, 3)
             elif self._word() in ("LIKE", "IN") or (self._word() == "NOT" and self._word(1) in ("LIKE", "IN")):
                 negation = "not " if self._takes("NOT") else ""
-                subject = self._value(found).within(4)
-                tail = self._like() if self._takes("LIKE", "IN") == "LIKE" else self._members()
+                tail, is_text = self._like_or_in()
+                subject = (as_text(found) if is_text else found).within(4)
                 found = Part(f"{subject} {negation}{tail}", True, 3)
             else:
                 return found
+
+    def _like_or_in(self) -> tuple[str, bool]:
+        """Parses what follows the left side, and returns whether that is a text."""
+        return (self._like(), True) if self._takes("LIKE", "IN") == "LIKE" else (self._members(), False)
 
     def _like(self) -> str:
         pattern = self._sum()
@@ -182,23 +166,23 @@ class _Reader:
 
     def _members(self) -> str:
         self._needs("(")
-        members = [self._value(self._sum()).text]
+        members = [self._logic().within(4)]
         while self._takes(","):
-            members.append(self._value(self._sum()).text)
+            members.append(self._logic().within(4))
         self._needs(")")
         return f"in ({', '.join(members)})"
 
     def _sum(self) -> Part:
         found = self._product()
         while operator := self._takes(*SUMS):
-            left, right = self._value(found), self._value(self._product())
+            left, right = as_number(found), as_number(self._product())
             found = Part(f"{left.within(4)} {operator} {right.within(5)}", False, 4)
         return found
 
     def _product(self) -> Part:
         found = self._unary()
         while operator := self._takes(*PRODUCTS):
-            left, right = self._value(found).within(5), self._value(self._unary()).within(6)
+            left, right = as_number(found).within(5), as_number(self._unary()).within(6)
             if operator == "/":  # of whole numbers, cut off toward zero
                 ratio = f"{left} / {right}"
                 found = Part(f"case when {ratio} < 0 then ceil({ratio}) else floor({ratio}) end", False)
@@ -213,7 +197,7 @@ class _Reader:
         try:
             if self._takes("-"):
                 return Part(
-                    f"-{self._value(self._unary()).within(7)}", False, 6
+                    f"-{as_number(self._unary()).within(7)}", False, 6
                 )  # two signs in a row would begin a comment
             return self._primary()
         finally:
@@ -257,8 +241,15 @@ class _Reader:
         while not self._takes(")"):
             if arguments:
                 self._needs(",")
-            arguments.append(self._value(self._sum()))
-        texts = [each.within(6) for each in arguments]
+            arguments.append(self._logic())
+        if name in CONVERSIONS and len(arguments) == 1:
+            return converted(name, arguments[0], FORMAT)
+        whole = {"ABS": (0,), "LEFT": (1,), "RIGHT": (1,), "SUBSTRING": (1, 2)}.get(name, ())
+        typed = [as_number(each) if place in whole else as_text(each) for place, each in enumerate(arguments)]
+        texts = [each.within(6) for each in typed]
+        if name in ("LEFT", "RIGHT") and len(texts) == 2 and not texts[1].isdecimal():
+            # Of a negative number of characters it is an error, which makes the filter false.
+            return Part(f"case when {texts[1]} >= 0 then {FUNCTIONS[name][1].format(*texts)} end", False)
         if name in FUNCTIONS and len(texts) == FUNCTIONS[name][0]:
             return Part(FUNCTIONS[name][1].format(*texts), False)
         if (name == "CONCAT" and not texts) or (name == "CONCAT_WS" and len(texts) == 1):

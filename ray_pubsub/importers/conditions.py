@@ -9,7 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-__all__ = ["FALSE", "TRUE", "AllOf", "AnyOf", "Condition", "Test", "all_of", "any_of", "at_least", "negated", "write"]
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "AllOf",
+    "AnyOf",
+    "Condition",
+    "Test",
+    "all_of",
+    "any_of",
+    "at_least",
+    "negated",
+    "number_of",
+    "write",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +67,13 @@ def at_least(count: int, parts: Sequence[Condition]) -> Condition:
         return FALSE
     if count in (1, len(parts)):
         return any_of(parts) if count == 1 else all_of(parts)
-    total = " + ".join(f"case when {write(part)} then 1 else 0 end" for part in parts)
+    total = number_of(parts)
     return Test((f"{total} >= {count}",), (f"{total} < {count}",))
+
+
+def number_of(parts: Iterable[Condition]) -> str:
+    """Returns a term: how many of the parts are true."""
+    return " + ".join(f"case when {write(part)} then 1 else 0 end" for part in parts)
 
 
 def negated(condition: Condition) -> Condition:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ray_pubsub.errors import RuleFormatError
-from ray_pubsub.importers.conditions import FALSE, TRUE, Condition, all_of, at_least, negated, write
-from ray_pubsub.importers.date_math import bound_of
-from ray_pubsub.importers.field import Field, constant, elements, literal_pattern
-from ray_pubsub.importers.geo_queries import in_box, within_distance
+from ray_pubsub.importers.conditions import FALSE, TRUE, Condition, all_of, any_of, at_least, negated, number_of, write
+from ray_pubsub.importers.date_math import DateReading, bound_of
+from ray_pubsub.importers.document import read_json
+from ray_pubsub.importers.field import Field, constant, decided, elements, literal_pattern
+from ray_pubsub.importers.geo_queries import in_box, in_polygon, within_distance
 from ray_pubsub.importers.lists import Lists
+from ray_pubsub.importers.minimum_match import least_of
 from ray_pubsub.importers.report import ImportedRule, ImportReport, import_rules, numbered
 
 __all__ = ["from_elasticsearch"]
@@ -21,12 +22,19 @@ FORMAT = "Elasticsearch"
 BOUNDS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 IGNORED = {"boost", "_name"}
 """Parameters that change scores, but not what matches."""
+OLDER = {"from", "to", "include_lower", "include_upper"}
+"""How the bounds of ranges were written before."""
+MOST_TERMS = 100
 LUCENE_ONLY = re.compile(r"(?<!\\)[~&<>@#\"]")
 """Operators of Lucene's regular expressions that others do not have."""
 
 
 def from_elasticsearch(
-    queries: Any, *, timestamps: Collection[str] = (), lists: bool | Collection[str] = False
+    queries: Any,
+    *,
+    timestamps: Collection[str] = (),
+    ips: Collection[str] = (),
+    lists: bool | Collection[str] = False,
 ) -> ImportReport:
     """Reads queries: a dict of ids and queries, or a list of queries, each a dict or JSON, with or without "query" around it.
 
@@ -34,19 +42,16 @@ def from_elasticsearch(
     >>> from_elasticsearch({"q1": query}).rules[0].expression
     "brand = 'acme' and price < 9"
 
-    Understands bool with minimum_should_match, term, terms, range, exists, prefix, wildcard, regexp, nested, constant_score, match_all,
-    match_none, geo_distance and geo_bounding_box, on fields that are not analysed. `timestamps`: fields that hold points in time, which
-    are compared as such; there "now-1d/d" may stand. A place is an object of lat and lon in the event. `lists`: fields may have several
+    Understands bool with minimum_should_match, term, terms, terms_set, range, exists, prefix, wildcard, regexp, nested, constant_score,
+    dis_max, boosting, match_all, match_none, geo_distance, geo_bounding_box and geo_polygon, on fields that are not analysed.
+    `timestamps`: fields that hold points in time, which are compared as such; there "now-1d/d" may stand. `ips`: fields that hold
+    addresses, for which a term may be a network. A place is an object of lat and lon in the event. `lists`: fields may have several
     values, of which one must match, or the names of such fields; in a list of objects, as in an index, every object's values are the
     field's."""
-    reader = _Reader(frozenset(timestamps), Lists.of(lists))
+    reader = _Reader(frozenset(timestamps), frozenset(ips), Lists.of(lists))
 
     def translate(id: Any, query: Any) -> ImportedRule:
-        if isinstance(query, str | bytes):
-            try:
-                query = json.loads(query)
-            except (ValueError, RecursionError) as error:
-                raise RuleFormatError(FORMAT, f"this is not JSON: {error}") from None
+        query = read_json(query, FORMAT)
         if isinstance(query, Mapping) and "query" in query:
             query = query["query"]
         return ImportedRule(id, write(reader.query(query)))
@@ -62,8 +67,8 @@ def _single(query: Any) -> tuple[str, Any]:
 
 
 class _Reader:
-    def __init__(self, timestamps: frozenset[str], lists: Lists, prefix: str = "") -> None:
-        self._timestamps, self._lists, self._prefix = timestamps, lists, prefix
+    def __init__(self, timestamps: frozenset[str], ips: frozenset[str], lists: Lists, prefix: str = "") -> None:
+        self._timestamps, self._ips, self._lists, self._prefix = timestamps, ips, lists, prefix
         """`prefix`: of the nested objects whose fields are read; their conditions name fields within them."""
 
     def query(self, query: Any) -> Condition:
@@ -85,6 +90,17 @@ class _Reader:
             raise RuleFormatError(FORMAT, "constant_score has a filter")
         return self.query(body["filter"])
 
+    def _dis_max(self, body: Any) -> Condition:
+        queries = body.get("queries") if isinstance(body, Mapping) else None
+        if not isinstance(queries, list) or not queries:
+            raise RuleFormatError(FORMAT, "dis_max has a list of queries")
+        return any_of(map(self.query, queries))
+
+    def _boosting(self, body: Any) -> Condition:
+        if not isinstance(body, Mapping) or "positive" not in body:
+            raise RuleFormatError(FORMAT, "boosting has a positive query")
+        return self.query(body["positive"])
+
     def _bool(self, body: Any) -> Condition:
         if not isinstance(body, Mapping):
             raise RuleFormatError(FORMAT, f"bool has clauses, not {body!r}")
@@ -97,7 +113,7 @@ class _Reader:
         should = clauses["should"]
         if should:
             default = 0 if needed else 1
-            parts.append(at_least(_minimum(body.get("minimum_should_match", default), len(should)), should))
+            parts.append(at_least(least_of(body.get("minimum_should_match", default), len(should), FORMAT), should))
         return all_of(part for part in parts if part != TRUE)
 
     def _clauses(self, given: Any) -> list[Condition]:
@@ -121,22 +137,45 @@ class _Reader:
 
     def _equal(self, name: str, values: list[Any]) -> Condition:
         if name in self._timestamps and values:
-            moments = [bound_of("=", _text("a date", name, value), FORMAT)[1].text for value in values]
+            moments = [bound_of("=", value, FORMAT, DateReading())[1].text for value in values]
             return self._tested(name, lambda field: field.among_written("timestamp", moments))
+        if name in self._ips and values:
+            return self._tested(name, lambda field: field.in_network(values))
         return self._tested(name, lambda field: field.among(values))
+
+    def _terms_set(self, body: Any) -> Condition:
+        """Of a list of terms, at least the number that is given, or that another field holds, must match."""
+        name, given = self._named(body)
+        terms = given.get("terms") if isinstance(given, Mapping) else None
+        if not isinstance(terms, list) or not 0 < len(terms) <= MOST_TERMS:
+            raise RuleFormatError(FORMAT, f"terms_set of {name} has a list of terms, at most {MOST_TERMS}")
+        wanted = {each: given[each] for each in given if each != "terms" and each not in IGNORED}
+        parts = [self._equal(name, [term]) for term in terms]
+        match wanted:
+            case {"minimum_should_match": least} if len(wanted) == 1:
+                return at_least(least_of(least, len(parts), FORMAT), parts)
+            case {"minimum_should_match_field": str(other)} if len(wanted) == 1:
+                return decided([f"{number_of(parts)} >= {Field(self._inner(other), FORMAT).text}"])
+        raise RuleFormatError(FORMAT, f"terms_set of {name}: {wanted!r} cannot be expressed")
 
     def _range(self, body: Any) -> Condition:
         name, given = self._named(body)
         if not isinstance(given, Mapping):
             raise RuleFormatError(FORMAT, f"range of {name} has bounds, not {given!r}")
-        unknown = set(given) - set(BOUNDS) - IGNORED
-        if unknown:
-            raise RuleFormatError(FORMAT, f"range of {name}: {', '.join(sorted(unknown))} cannot be expressed")
+        is_date = name in self._timestamps
+        unknown = set(given) - set(BOUNDS) - OLDER - IGNORED - ({"time_zone", "format"} if is_date else set())
+        if unknown or name in self._ips:
+            what = ", ".join(sorted(map(str, unknown))) or "addresses"
+            raise RuleFormatError(FORMAT, f"range of {name}: {what} cannot be expressed")
         bounds = [(BOUNDS[each], given[each]) for each in given if each in BOUNDS and given[each] is not None]
+        for end, closed, signs in (("from", "include_lower", (">", ">=")), ("to", "include_upper", ("<", "<="))):
+            if given.get(end) is not None:
+                bounds.append((signs[bool(given.get(closed, True))], given[end]))
         for _, value in bounds:
             constant(value, FORMAT)
-        if name in self._timestamps:
-            bounds = [bound_of(operator, _text("a date", name, value), FORMAT) for operator, value in bounds]
+        if is_date:
+            reading = DateReading.of(given, FORMAT)
+            bounds = [bound_of(operator, value, FORMAT, reading) for operator, value in bounds]
         if not bounds:
             return self._tested(name, lambda field: field.present())
         return self._tested(name, lambda field: field.between(bounds))
@@ -146,6 +185,9 @@ class _Reader:
 
     def _geo_bounding_box(self, body: Any) -> Condition:
         return self._tested(*in_box(body, FORMAT))
+
+    def _geo_polygon(self, body: Any) -> Condition:
+        return self._tested(*in_polygon(body, FORMAT))
 
     def _exists(self, body: Any) -> Condition:
         if not isinstance(body, Mapping) or not isinstance(body.get("field"), str):
@@ -178,14 +220,18 @@ class _Reader:
         path = body["path"]
         if not path.startswith(self._prefix):
             raise RuleFormatError(FORMAT, f"nested: the path {path!r} is not within {self._prefix!r}")
-        inner = _Reader(self._timestamps, self._lists, f"{path}.").query(body["query"])
+        inner = _Reader(self._timestamps, self._ips, self._lists, f"{path}.").query(body["query"])
         return self._tested(path, lambda field: elements(field.name, inner))
 
     def _tested(self, name: str, test: Callable[[Field], Condition]) -> Condition:
         """Returns the test of a field, wherever it may be."""
+        return self._lists.tested(self._inner(name), FORMAT, test, outer=self._prefix)
+
+    def _inner(self, name: str) -> str:
+        """Returns the name of a field within the nested objects that are read."""
         if not name.startswith(self._prefix):
             raise RuleFormatError(FORMAT, f"the field {name!r} is not within the nested {self._prefix.rstrip('.')!r}")
-        return self._lists.tested(name.removeprefix(self._prefix), FORMAT, test, outer=self._prefix)
+        return name.removeprefix(self._prefix)
 
     def _named(self, body: Any) -> tuple[str, Any]:
         """Returns the field, and the parameters for it."""
@@ -215,6 +261,10 @@ QUERIES = {
     "nested": _Reader._nested,
     "geo_distance": _Reader._geo_distance,
     "geo_bounding_box": _Reader._geo_bounding_box,
+    "geo_polygon": _Reader._geo_polygon,
+    "dis_max": _Reader._dis_max,
+    "boosting": _Reader._boosting,
+    "terms_set": _Reader._terms_set,
     "constant_score": _Reader._constant_score,
     "match_all": _Reader._match_all,
     "match_none": _Reader._match_none,
@@ -230,15 +280,3 @@ def _text(what: str, name: str, value: Any) -> str:
 def _wildcard_part(found: re.Match[str]) -> str:
     escaped, star, question, other = found.groups()
     return "%" if star else "_" if question else literal_pattern(escaped or other)
-
-
-def _minimum(given: Any, count: int) -> int:
-    """Reads 3, -1 (all but one), "75%", "-25%"."""
-    text = str(given)
-    if re.fullmatch(r"-?\d+", text):
-        number = int(text)
-        return number if number >= 0 else max(0, count + number)
-    if re.fullmatch(r"-?\d+%", text):
-        share = int(text[:-1]) * count
-        return share // 100 if share >= 0 else count - (-share // 100)
-    raise RuleFormatError(FORMAT, f"minimum_should_match {given!r} cannot be expressed")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 
 from ray_pubsub.errors import RuleFormatError
 from ray_pubsub.importers.conditions import Condition, all_of, any_of, negated, write
+from ray_pubsub.importers.document import read_json
 from ray_pubsub.importers.field import Field, elements, literal_pattern
 from ray_pubsub.importers.lists import MOST_LEVELS, Lists
 from ray_pubsub.importers.report import ImportedRule, ImportReport, import_rules, numbered
@@ -32,18 +32,9 @@ def from_eventbridge(patterns: Any, *, lists: bool | Collection[str] = False) ->
     may_be = Lists.of(lists)
 
     def translate(id: Any, pattern: Any) -> ImportedRule:
-        return ImportedRule(id, write(_pattern(_parsed(pattern), "", may_be)))
+        return ImportedRule(id, write(_pattern(read_json(pattern, FORMAT), "", may_be)))
 
     return import_rules(numbered(patterns, FORMAT), translate, FORMAT)
-
-
-def _parsed(pattern: Any) -> Any:
-    if not isinstance(pattern, str | bytes):
-        return pattern
-    try:
-        return json.loads(pattern)
-    except (ValueError, RecursionError) as error:
-        raise RuleFormatError(FORMAT, f"this is not JSON: {error}") from None
 
 
 def _pattern(pattern: Any, path: str, lists: Lists, outer: str = "") -> Condition:

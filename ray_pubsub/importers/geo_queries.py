@@ -12,7 +12,7 @@ from ray_pubsub.importers.conditions import Condition
 from ray_pubsub.importers.field import Field, decided
 from ray_pubsub.language.words import write_name
 
-__all__ = ["in_box", "within_distance"]
+__all__ = ["in_box", "in_polygon", "within_distance"]
 
 DISTANCE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 KILOMETRES = {
@@ -53,6 +53,16 @@ def in_box(body: Mapping[str, Any], format: str) -> PlaceTest:
     else:
         raise RuleFormatError(format, f"geo_bounding_box of {name}: {dict(box)!r} cannot be expressed")
     return name, partial(_test, "geo_in_box", repr((south, west, north, east))[1:-1])
+
+
+def in_polygon(body: Mapping[str, Any], format: str) -> PlaceTest:
+    """Translates `{"place": {"points": [{"lat": 40, "lon": -70}, …]}}`."""
+    name, polygon = _field(body, set(), format)
+    points = polygon.get("points") if isinstance(polygon, Mapping) else None
+    if not isinstance(points, list) or len(points) < 3:
+        raise RuleFormatError(format, f"geo_polygon of {name} has three points or more, not {points!r}")
+    corners = ", ".join(f"{east!r} {north!r}" for north, east in (_place(each, format) for each in points))
+    return name, partial(_test, "geo_in_polygon", f"'POLYGON(({corners}))'")
 
 
 def _field(body: Any, known: set[str], format: str) -> tuple[str, Any]:

@@ -14,9 +14,10 @@ from typing import Any
 
 from ray_pubsub.errors import MetadataError, MissingExtraError, RuleFormatError
 from ray_pubsub.importers.conditions import Condition, all_of, any_of, negated, write
+from ray_pubsub.importers.document import checked
 from ray_pubsub.importers.lists import Lists
 from ray_pubsub.importers.report import ImportedRule, ImportReport, import_rules
-from ray_pubsub.importers.sigma_values import FORMAT, field_test, text_test
+from ray_pubsub.importers.sigma_values import FORMAT, Options, Placeholders, field_test, text_test
 from ray_pubsub.model.metadata import metadata_of
 
 __all__ = ["from_sigma"]
@@ -30,7 +31,12 @@ Rename = Mapping[str, str] | Callable[[str], str]
 
 
 def from_sigma(
-    rules: Any, *, fields: Rename | None = None, keywords: str | None = None, lists: bool | Collection[str] = False
+    rules: Any,
+    *,
+    fields: Rename | None = None,
+    keywords: str | None = None,
+    lists: bool | Collection[str] = False,
+    placeholders: Placeholders | None = None,
 ) -> ImportReport:
     """Reads rules: YAML with one document or several, or a list of such texts or of rules as dicts. A rule's id is its `id`, or its title;
     its title, level, status, log source and so on are its data, its tags are its tags.
@@ -41,14 +47,16 @@ def from_sigma(
     "Image ilike '%\\\\\\\\whoami.exe' escape '\\\\'"
 
     `fields`: the attribute for a field's name, where they differ. `keywords`: the attribute in which keywords are looked for; without it,
-    rules with keywords are rejected, and so are correlations, aggregations and placeholders. `lists`: fields may be lists, of which one
-    element must pass a test, or the names of such fields, as they are called in events."""
-    may_be = Lists.of(lists)
+    rules with keywords are rejected, and so are correlations and aggregations. `lists`: fields may be lists, of which one
+    element must pass a test, or the names of such fields, as they are called in events. `placeholders`: the values, one or a list, for
+    which `%name%` stands where a field has the modifier `expand`."""
+    options = Options(Lists.of(lists), placeholders or {})
 
     def translate(id: Any, rule: Any) -> ImportedRule:
         if isinstance(rule, RuleFormatError):
             raise rule
-        expression = write(_Rule(rule, fields, keywords, may_be).condition())
+        checked(rule, FORMAT)
+        expression = write(_Rule(rule, fields, keywords, options).condition())
         return ImportedRule(id, expression, *_carried(rule))
 
     return import_rules(((_id_of(rule, place), rule) for place, rule in enumerate(_rules(rules))), translate, FORMAT)
@@ -105,7 +113,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Rule:
-    def __init__(self, rule: Any, fields: Rename | None, keywords: str | None, lists: Lists) -> None:
+    def __init__(self, rule: Any, fields: Rename | None, keywords: str | None, options: Options) -> None:
         if not isinstance(rule, Mapping):
             raise RuleFormatError(FORMAT, f"a rule is a mapping, not {type(rule).__name__}")
         if "correlation" in rule or "action" in rule:
@@ -120,7 +128,7 @@ class _Rule:
         self._conditions = given if isinstance(given, list) else [given]
         self._fields = fields
         self._keywords = keywords
-        self._lists = lists
+        self._options = options
 
     def condition(self) -> Condition:
         return any_of(_Condition(str(each), self).read() for each in self._conditions)
@@ -152,15 +160,15 @@ class _Rule:
             raise RuleFormatError(
                 FORMAT, f"{name!r} has keywords, to be looked for in whole events: name an attribute in keywords="
             )
-        return self._lists.tested(self._keywords, FORMAT, partial(text_test, text=given))
+        return self._options.lists.tested(self._keywords, FORMAT, partial(text_test, text=given))
 
     def _item(self, key: str, value: Any) -> Condition:
         name, *modifiers = key.split("|")
         if not name:
             if self._keywords is None:
                 raise RuleFormatError(FORMAT, "keywords are looked for in whole events: name an attribute in keywords=")
-            return field_test(self._keywords, ["contains", *modifiers], value, self._lists)
-        return field_test(self._renamed(name), modifiers, value, self._lists)
+            return field_test(self._keywords, ["contains", *modifiers], value, self._options)
+        return field_test(self._renamed(name), modifiers, value, self._options)
 
     def _renamed(self, name: str) -> str:
         if self._fields is None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 from ray_pubsub.errors import RuleFormatError
-from ray_pubsub.importers.conditions import Condition, Test, all_of, any_of, negated
-from ray_pubsub.importers.field import Field, literal_pattern
+from ray_pubsub.importers.conditions import Condition, all_of, any_of, negated
+from ray_pubsub.importers.field import Field, decided, literal_pattern
 from ray_pubsub.importers.lists import Lists
 from ray_pubsub.language.words import write_name
 
-__all__ = ["FORMAT", "field_test", "text_test"]
+__all__ = ["FORMAT", "Options", "Placeholders", "field_test", "text_test"]
 
 FORMAT = "Sigma"
 BOUNDS = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
@@ -28,6 +29,18 @@ KNOWN = {
     *{"all", "cased", "re", "cidr", "exists", "windash", "base64", "base64offset", "fieldref", "neq"},
     *PLACES, *ENCODINGS, *BOUNDS, *FLAGS, *TIMES,
 }  # fmt: skip
+Placeholders = Mapping[str, str | Sequence[str]]
+PLACEHOLDER = re.compile(r"%(\w+)%")
+MOST_EXPANDED = 10_000
+
+
+class Options(NamedTuple):
+    """What the caller of an import says about events and rules."""
+
+    lists: Lists
+    placeholders: Placeholders
+
+
 DASHES = ("-", "/", "\u2013", "\u2014", "\u2015")
 DASH = re.compile(r"\B[-/]\b")
 MOST_DASHES = 3
@@ -35,9 +48,12 @@ MOST_DASHES = 3
 PART = re.compile(r"\\([*?\\])|(\*)|(\?)|(.)", re.DOTALL)
 
 
-def field_test(name: str, modifiers: Sequence[str], given: Any, lists: Lists) -> Condition:
+def field_test(name: str, modifiers: Sequence[str], given: Any, options: Options) -> Condition:
     """Translates the test of a field with modifiers and its value or values."""
-    return lists.tested(name, FORMAT, partial(_field_test, modifiers=modifiers, given=given))
+    if "expand" in modifiers:
+        given = [each for value in _listed(given) for each in _expanded(name, value, options.placeholders)]
+        modifiers = [modifier for modifier in modifiers if modifier != "expand"]
+    return options.lists.tested(name, FORMAT, partial(_field_test, modifiers=modifiers, given=given))
 
 
 def _field_test(field: Field, modifiers: Sequence[str], given: Any) -> Condition:
@@ -46,7 +62,7 @@ def _field_test(field: Field, modifiers: Sequence[str], given: Any) -> Condition
     if unknown:
         raise RuleFormatError(FORMAT, f"the modifier {unknown[0]!r} of {name} cannot be expressed")
     has = set(modifiers)
-    values = given if isinstance(given, list) else [given]
+    values = _listed(given)
     if not values:
         raise RuleFormatError(FORMAT, f"{name} has no values")
     if has & TIMES:
@@ -64,6 +80,24 @@ def _field_test(field: Field, modifiers: Sequence[str], given: Any) -> Condition
         tests = [_equal(field, values, "cased" in has)]
     found = all_of(tests) if "all" in has else any_of(tests)
     return negated(found) if "neq" in has else found
+
+
+def _listed(given: Any) -> list[Any]:
+    return given if isinstance(given, list) else [given]
+
+
+def _expanded(name: str, value: Any, placeholders: Placeholders) -> list[str]:
+    """Returns the values that %placeholders% in a value stand for."""
+    if not isinstance(value, str):
+        raise RuleFormatError(FORMAT, f"{name}|expand is a text, not {value!r}")
+    parts: list[list[str]] = []
+    for place, part in enumerate(PLACEHOLDER.split(value)):
+        if place % 2 and part not in placeholders:
+            raise RuleFormatError(FORMAT, f"{name}|expand: give the values of %{part}% in placeholders=")
+        parts.append([part] if place % 2 == 0 else list(map(str, _listed(placeholders[part]))))
+    if prod(map(len, parts)) > MOST_EXPANDED:
+        raise RuleFormatError(FORMAT, f"{name}|expand: {value!r} stands for more than {MOST_EXPANDED} values")
+    return ["".join(each) for each in product(*parts)]
 
 
 def text_test(field: Field, text: Any) -> Condition:
@@ -96,11 +130,9 @@ def _value_test(field: Field, has: set[str], value: Any) -> Condition:
     if "cidr" in has:
         return field.in_network([value])
     if "fieldref" in has:
-        if not isinstance(value, str) or has & PLACES:
-            raise RuleFormatError(
-                FORMAT, f"{field.name}|fieldref names a field, and takes no {', '.join(has & PLACES)}"
-            )
-        return _same(field.text, write_name(value), cased="cased" in has)
+        if not isinstance(value, str):
+            raise RuleFormatError(FORMAT, f"{field.name}|fieldref names a field, not {value!r}")
+        return _compared(field.text, write_name(value), has)
     if value is None:
         return negated(field.present(objects=True))
     if not isinstance(value, str) and not has & (PLACES | {"base64", "base64offset", *ENCODINGS}):
@@ -124,22 +156,39 @@ def _equal(field: Field, values: Sequence[Any], cased: bool) -> Condition:
     parts: list[Condition] = []
     texts = [_literal(value) for value in values if isinstance(value, str)]
     others = [value for value in values if value is not None and not isinstance(value, str)]
+    written = [] if cased else [known for text in texts if (known := _read(text)) is not None]
     if texts:
         parts.append(field.among(texts) if cased else field.among_folded(texts))
     if others:
         parts.append(field.among([*others, *(_written(value) for value in others)]))
+    if written:
+        parts.append(field.among(written))
     if None in values:
         parts.append(negated(field.present(objects=True)))
     return any_of(parts)
+
+
+def _read(text: str) -> bool | int | None:
+    """Returns the number or boolean that a text of a rule may be in an event: rules have 'true' in quotes where events have true."""
+    if re.fullmatch("0|-?[1-9][0-9]{0,17}", text):
+        return int(text)
+    return {"true": True, "false": False}.get(text.lower())
 
 
 def _written(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _same(one: str, other: str, *, cased: bool) -> Condition:
-    one, other = (one, other) if cased else (f"lower({one})", f"lower({other})")
-    return Test((f"{one} = {other}",), (f"{one} is null", f"{other} is null", f"{one} != {other}"))
+def _compared(one: str, other: str, has: set[str]) -> Condition:
+    """Compares two fields; neither may be a list, because an element is not compared with another field of the event."""
+    texts = (one, other) if "cased" in has else (f"lower({one})", f"lower({other})")
+    functions = [REFERENCES[place] for place in PLACES if place in has]
+    if functions:
+        return decided([f"{function}({texts[0]}, {texts[1]})" for function in functions])
+    return decided([f"{one} = {other}"] if "cased" in has else [f"{texts[0]} = {texts[1]}", f"{one} = {other}"])
+
+
+REFERENCES = {"contains": "contains", "startswith": "starts_with", "endswith": "ends_with"}
 
 
 def _has_wildcards(value: Any) -> bool:

@@ -29,6 +29,7 @@ from ray_pubsub.index.storage.index_file import INDEX
 from ray_pubsub.index.storage.sealed_file import CHECKSUM, PREFIX
 from ray_pubsub.language.parser import parse
 from ray_pubsub.priority.rule_files import dump, unpickled
+from tests.fuzz.imports import changed_rules
 from tests.fuzz.inputs import changed_bytes, event, json_line, repacked, strange_field, table, text
 from tests.unit.transport.test_hostile_frames import SAMPLES, tampered
 
@@ -279,7 +280,11 @@ def frames(seed: int) -> None:
         use(found)
 
 
-TEXTS, DICTS, LINES, TABLES, FILES, CONTENTS, FRAMES = 200, 200, 200, 20, 10, 25, 100
+def rules(seed: int) -> None:
+    changed_rules(seed, RULES_OF_EACH)
+
+
+TEXTS, DICTS, LINES, TABLES, FILES, CONTENTS, FRAMES, RULES_OF_EACH = 200, 200, 200, 20, 10, 25, 100, 20
 LIGHT = [sample for sample in SAMPLES if not any(word in sample[0] for word in ("many", "wide", "scattered"))]
 TARGETS = [
     Target("texts", TEXTS, texts, 0.33),
@@ -289,4 +294,5 @@ TARGETS = [
     Target("saved files", 2 * FILES, files, 0.002),
     Target("stored rows", 4 * CONTENTS, contents, 0.03),
     Target("frames", FRAMES, frames, 0.01),
+    Target("imported rules", 4 * RULES_OF_EACH, rules, 0.01),
 ]

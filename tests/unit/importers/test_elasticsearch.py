@@ -12,6 +12,7 @@ import pytest
 
 from ray_pubsub import MatchIndex
 from ray_pubsub.importers import from_elasticsearch
+from ray_pubsub.importers.minimum_match import least_of
 
 
 def passes(query: dict[str, Any], event: dict[str, Any]) -> bool:
@@ -231,12 +232,23 @@ def test_places(engine: str) -> None:
         ({"terms": {"a": {"index": "other", "id": 1, "path": "x"}}}, "lookup in another index"),
         ({"regexp": {"a": "x~y"}}, "only Lucene"),
         ({"regexp": {"a": "(?=x)"}}, "regexp"),
-        ({"bool": {"should": [{"match_all": {}}], "minimum_should_match": "2<75%"}}, "'2<75%' cannot be expressed"),
+        ({"bool": {"should": [{"match_all": {}}], "minimum_should_match": "2<75%<"}}, "'2<75%<' cannot be expressed"),
+        ({"range": {"at": {"gt": 5, "time_zone": "Europe/Berlin"}}}, "time_zone 'Europe/Berlin' cannot"),
+        ({"range": {"at": {"gt": "now/d", "time_zone": "+01:00"}}}, "rounded in the time zone"),
+        ({"range": {"at": {"gt": True}}}, "True is no date"),
+        ({"range": {"src": {"gt": "10.0.0.1"}}}, "addresses cannot be expressed"),
+        ({"term": {"src": "10.0.0.0/40"}}, "is no network"),
+        ({"terms_set": {"a": {"terms": [1], "minimum_should_match_script": {}}}}, "cannot be expressed"),
+        ({"terms_set": {"a": {"terms": "x"}}}, "has a list of terms"),
+        ({"dis_max": {"queries": []}}, "dis_max has a list"),
+        ({"boosting": {"negative": BRAND}}, "boosting has a positive query"),
+        ({"geo_polygon": {"spot": {"points": [[0, 0]]}}}, "three points or more"),
+        ({"geo_polygon": {"spot": {"points": [[200, 0], [0, 1], [1, 1]]}}}, "no place"),
         ({"nested": {"path": "items", "query": {"term": {"other": 1}}}}, "not within the nested 'items'"),
     ],
 )
 def test_what_cannot_be_expressed_is_reported(query: Any, reason: str) -> None:
-    report = from_elasticsearch([query, BRAND], timestamps=["at"])
+    report = from_elasticsearch([query, BRAND], timestamps=["at"], ips=["src"])
     assert [rule.id for rule in report] == [1]
     assert reason in str(report.rejections[0])
 
@@ -329,3 +341,94 @@ def test_fields_that_may_be_lists_are_named() -> None:
     assert rule.expression == "items.color = 'red' or exists(items, color = 'red')"
     (rule,) = from_elasticsearch([query], lists=["tags"])
     assert rule.expression == "items.color = 'red'"
+
+
+@pytest.mark.parametrize(
+    ("given", "by_count"),
+    [
+        ("2<75%", [1, 2, 2, 3]),
+        ("2<-25% 9<-3", [1, 2, 3, 3]),
+        ("3 < 90%", [1, 2, 3, 3]),
+        ("1<2 3<-1", [1, 2, 2, 3]),
+        (-9, [0, 0, 0, 0]),
+    ],
+)
+def test_the_least_number_of_clauses_depends_on_how_many_there_are(given: Any, by_count: list[int]) -> None:
+    assert [least_of(given, count, "") for count in (1, 2, 3, 4)] == by_count
+
+
+DOCUMENTED: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
+    # Each query has the form of an example in Elasticsearch's reference, with events that match it and events that do not.
+    (
+        {"terms_set": {"languages": {"terms": ["c++", "java", "php"], "minimum_should_match_field": "required"}}},
+        [{"languages": ["java", "php"], "required": 2}, {"languages": "java", "required": 1}],
+        [{"languages": ["java"], "required": 2}, {"languages": ["java", "php"]}],
+    ),
+    (
+        {"terms_set": {"languages": {"terms": ["c++", "java", "php"], "minimum_should_match": 2}}},
+        [{"languages": ["java", "php", "go"]}],
+        [{"languages": ["java", "go"]}, {}],
+    ),
+    (
+        {"dis_max": {"queries": [{"term": {"title": "pets"}}, {"term": {"body": "pets"}}], "tie_breaker": 0.7}},
+        [{"body": "pets"}],
+        [{}],
+    ),
+    (
+        {"boosting": {"positive": {"term": {"t": "apple"}}, "negative": {"term": {"t": "pie"}}, "negative_boost": 0.5}},
+        [{"t": ["apple", "pie"]}],
+        [{"t": "pie"}],
+    ),
+    (
+        {"range": {"age": {"from": 10, "to": 20, "include_lower": True, "include_upper": False}}},
+        [{"age": 10}],
+        [{"age": 20}, {"age": 9}],
+    ),
+    (
+        {"range": {"at": {"time_zone": "+01:00", "gte": "2020-01-01T00:00:00", "lte": "now"}}},
+        [{"at": dt.datetime(2019, 12, 31, 23)}],
+        [{"at": dt.datetime(2019, 12, 31, 22, 59)}],
+    ),
+    (
+        {"range": {"at": {"gte": 1577836800000, "format": "epoch_millis"}}},
+        [{"at": dt.datetime(2020, 1, 1)}],
+        [{"at": dt.datetime(2019, 12, 31)}],
+    ),
+    (
+        {"range": {"at": {"lt": "1577836800", "format": "epoch_second"}}},
+        [{"at": dt.datetime(2019, 12, 31)}],
+        [{"at": dt.datetime(2020, 1, 1)}],
+    ),
+    (
+        {"term": {"src": "192.168.0.0/16"}},
+        [{"src": "192.168.4.5"}, {"src": ["::1", "192.168.0.1"]}],
+        [{"src": "192.169.0.1"}, {"src": "x"}],
+    ),
+    (
+        {"terms": {"src": ["2001:db8::/48", "10.0.0.1"]}},
+        [{"src": "2001:DB8::7"}, {"src": "10.0.0.1"}],
+        [{"src": "10.0.0.2"}, {}],
+    ),
+    (
+        {
+            "geo_polygon": {
+                "spot": {
+                    "points": [{"lat": 40, "lon": -70}, {"lat": 30, "lon": -80}, {"lat": 20, "lon": -90}, "40,-90"]
+                }
+            }
+        },
+        [{"spot": {"lat": 35, "lon": -85}}],
+        [{"spot": {"lat": 35, "lon": -65}}, {}],
+    ),
+]
+
+
+@pytest.mark.parametrize(("query", "matching", "others"), DOCUMENTED)
+def test_documented_queries(query: dict[str, Any], matching: list[Any], others: list[Any]) -> None:
+    queries = {"query": query, "not": {"bool": {"must_not": query}}}
+    report = from_elasticsearch(queries, timestamps=["at"], ips=["src"], lists=["languages", "t", "src"])
+    assert report.rejections == []
+    index = MatchIndex()
+    index.add_many(**report.columns())
+    assert [index.match(event) for event in matching] == [["query"]] * len(matching)
+    assert [index.match(event) for event in others] == [["not"]] * len(others)

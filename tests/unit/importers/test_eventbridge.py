@@ -256,3 +256,80 @@ def test_what_cannot_be_expressed_is_reported_and_harms_no_other(pattern: Any, r
     assert isinstance(rejection.error, RuleFormatError)
     assert reason in str(rejection)
     assert str(report).startswith("1 imported, 1 rejected\n#0 (0): EventBridge: ")
+
+
+STATE_CHANGE: dict[str, Any] = {
+    "detail-type": "Instance State-change Notification", "source": "aws.ec2", "time": "2017-10-02T16:24:49Z", "region": "us-east-1",
+    "resources": ["arn:aws:ec2:us-east-1:1:instance/i-0"],
+    "detail": {"c-count": 5, "d-count": 3, "x-limit": 301.8, "source-ip": "10.0.0.33", "state": "running"},
+}  # fmt: skip
+PEOPLE: dict[str, Any] = {
+    "employees": [
+        {"first": "John", "last": "Doe"},
+        {"first": "Anna", "last": "Smith"},
+        {"first": "Peter", "last": "Jones"},
+    ]
+}
+DOCUMENTED: list[tuple[dict[str, Any], bool]] = [
+    # In the form of event-ruler's own documentation, which says of each whether it matches these events.
+    ({"resources": ["arn:aws:ec2:us-east-1:1:instance/i-0"], "detail": {"state": ["initializing", "running"]}}, True),
+    ({"time": [{"prefix": "2017-10-02"}]}, True),
+    ({"source": [{"suffix": "ec2"}]}, True),
+    ({"source": [{"equals-ignore-case": "AWS.EC2"}]}, True),
+    ({"source": [{"wildcard": "aws*2"}]}, True),
+    ({"detail": {"state": [{"anything-but": "initializing"}]}}, True),
+    ({"detail": {"x-limit": [{"anything-but": [100, 200, 300]}]}}, True),
+    ({"detail": {"state": [{"anything-but": {"prefix": "run"}}]}}, False),
+    (
+        {
+            "detail": {
+                "c-count": [{"numeric": [">", 0, "<=", 5]}],
+                "d-count": [{"numeric": ["<", 10]}],
+                "x-limit": [{"numeric": ["=", 3.018e2]}],
+            }
+        },
+        True,
+    ),
+    ({"detail": {"source-ip": [{"cidr": "10.0.0.0/24"}]}}, True),
+    ({"detail": {"c-count": [{"exists": False}]}}, False),
+    ({"detail": {"e-count": [{"exists": False}], "c-count": [{"exists": True}]}}, True),
+    (
+        {
+            "source": ["aws.ec2"],
+            "$or": [
+                {"region": ["eu"]},
+                {"region": ["us-east-1"], "$or": [{"time": ["x"]}, {"detail": {"d-count": [3]}}]},
+            ],
+        },
+        True,
+    ),
+    ({"employees": {"first": ["Anna"]}}, True),
+    ({"employees": {"first": ["Anna"], "last": ["Smith"]}}, True),
+    ({"employees": {"first": ["Anna"], "last": ["Jones"]}}, False),
+    ({"employees": {"first": ["Anna"], "middle": [{"exists": False}]}}, True),
+    ({"employees": {"first": ["Anna"], "last": [{"exists": False}]}}, False),
+]
+
+
+def test_documented_patterns() -> None:
+    report = from_eventbridge([pattern for pattern, _ in DOCUMENTED], lists=["resources", "employees"])
+    assert (len(report), report.rejections) == (len(DOCUMENTED), [])
+    index = MatchIndex()
+    index.add_many(**report.columns())
+    assert sorted(index.match({**STATE_CHANGE, **PEOPLE})) == [
+        place for place, (_, holds) in enumerate(DOCUMENTED) if holds
+    ]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        {"a": {"b": 10**5000}},
+        {"a": {5: [1]}},
+        {"a": [{"b": [[[]]] * 40_000}] * 3},
+        {"a": json.loads("[" * 150 + "]" * 150)},
+    ],
+)
+def test_documents_that_are_too_large_or_strange_are_rejected(pattern: Any) -> None:
+    report = from_eventbridge([pattern, PATTERNS[0]])
+    assert (len(report), len(report.rejections)) == (1, 1)

@@ -227,7 +227,10 @@ def test_names_of_fields_and_keywords() -> None:
     [
         ({"s": {"a": 1}}, "a detection with a condition"),
         ({"s": ["word"], "condition": "s"}, "has keywords"),
-        ({"s": {"a|expand": "%x%"}, "condition": "s"}, "the modifier 'expand' of a"),
+        ({"s": {"a|expand": "%x%"}, "condition": "s"}, "give the values of %x% in placeholders="),
+        ({"s": {"a|expand": 5}, "condition": "s"}, "expand is a text"),
+        ({"s": {"a|fieldref": 5}, "condition": "s"}, "fieldref names a field, not 5"),
+        ({"s": {"a|soundex": "x"}, "condition": "s"}, "the modifier 'soundex' of a"),
         ({"s": {"a": 1}, "condition": "s | count() by b > 5"}, "the aggregation 'count() by b > 5'"),
         ({"s": {"a": 1}, "condition": "s and t"}, "names 't', and there is no such selection"),
         ({"s": {"a": 1}, "condition": "1 of t*"}, "names 't*', and there is no such selection"),
@@ -291,3 +294,102 @@ def test_fields_that_may_be_lists(engine: str) -> None:
     for event, expected in WITH_LISTS:
         wanted = {*expected, *(f"not {name}" for name in LISTED if name not in expected)}
         assert set(index.match(event)) == wanted, event
+
+
+def test_placeholders() -> None:
+    rule = {"title": "t", "detection": {"s": {"User|expand": r"%domain%\%admins%"}, "condition": "s"}}
+    (found,) = from_sigma([rule], placeholders={"domain": "CORP", "admins": ["ann", "b*"]})
+    index = MatchIndex()
+    index.add(found.id, found.expression)
+    users = [r"corp\Ann", r"CORP\bob", r"corp\cy", "%domain%"]
+    assert [bool(index.match({"User": user})) for user in users] == [True, True, False, False]
+    too_many = from_sigma([rule], placeholders={"domain": ["d"] * 200, "admins": ["a"] * 200})
+    assert "more than 10000 values" in str(too_many.rejections[0])
+
+
+@pytest.mark.parametrize(
+    ("modifiers", "expected"),
+    [
+        ("fieldref", [0, 4]),
+        ("fieldref|startswith", [0, 1]),
+        ("fieldref|endswith", [0, 2]),
+        ("fieldref|contains", [0, 1, 2, 3]),
+        ("fieldref|contains|cased", [3]),
+    ],
+)
+def test_a_field_is_compared_with_another(modifiers: str, expected: list[int]) -> None:
+    rules = [
+        {"title": condition, "detection": {"s": {f"a|{modifiers}": "b"}, "condition": condition}}
+        for condition in ("s", "not s")
+    ]
+    index = MatchIndex()
+    index.add_many(**from_sigma(rules).columns())
+    pairs = [("AB", "ab"), ("abc", "AB"), ("xAb", "aB"), ("xaby", "ab"), (5, 5), (None, "a"), ("a", None), ("a", 5)]
+    found = [index.match({"a": one, "b": other}) for one, other in pairs]
+    assert found == [["s"] if place in expected else ["not s"] for place in range(len(pairs))]
+
+
+CLOUD = """
+title: A database that everybody can reach is restored
+detection:
+  selection:
+    eventSource: rds.example.com
+    responseElements.publiclyAccessible: 'true'
+    eventName: [RestoreFromSnapshot, '7']
+  condition: selection
+---
+title: Root user
+detection:
+  selection_user: {userIdentity.type: Root}
+  selection_event: {eventType: ServiceEvent}
+  condition: selection_user and not selection_event
+---
+title: Sign in
+detection:
+  selection: {eventName: GetToken}
+  filter_main_console: {userAgent|contains: 'Jersey/${project.version}'}
+  condition: selection and not 1 of filter_main_*
+---
+title: Many
+correlation: {type: event_count, timespan: 5m}
+---
+title: Counted
+detection:
+  selection: {eventName: List}
+  timeframe: 1h
+  condition: selection | count() > 5
+"""
+"""In the form of public rules for cloud logs."""
+
+
+def test_rules_for_cloud_logs() -> None:
+    report = from_sigma(CLOUD)
+    assert (len(report), [each.id for each in report.rejections]) == (3, ["Many", "Counted"])
+    index = MatchIndex()
+    index.add_many(**report.columns())
+    restored = {
+        "eventSource": "RDS.example.com",
+        "eventName": "restorefromsnapshot",
+        "responseElements": {"publiclyAccessible": True},
+    }
+    events: list[dict[str, Any]] = [
+        restored,
+        {**restored, "eventName": 7, "responseElements": {"publiclyAccessible": "True"}},
+        {**restored, "responseElements": {"publiclyAccessible": False}},
+        {"userIdentity": {"type": "Root"}},
+        {"userIdentity": {"type": "Root"}, "eventType": "ServiceEvent"},
+        {"eventName": "GetToken", "userAgent": "curl"},
+        {"eventName": "GetToken", "userAgent": "x Jersey/${project.version} y"},
+        {"eventName": "GetToken"},
+    ]
+    database, root, sign_in = (rule.id for rule in report)
+    assert [index.match(event) for event in events] == [
+        [database],
+        [database],
+        [],
+        [root],
+        [],
+        [sign_in],
+        [],
+        [sign_in],
+    ]
