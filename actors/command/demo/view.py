@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console, Group
 from rich.live import Live
 from rich.padding import Padding
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
@@ -40,7 +41,7 @@ class View:
 
     def step(self, text: str) -> Any:
         """Shows a spinner beside the current step while the block runs; on a terminal it disappears at the end."""
-        return self.console.status(text) if self.console.is_terminal else _Said(self, f"{text} …")
+        return self._drawn(Spinner("dots", text), True) if self.console.is_terminal else _Said(self, f"{text} …")
 
     def done(self, text: str) -> None:
         self.console.print(Text.assemble(("✓ ", "green"), text))
@@ -59,8 +60,15 @@ class View:
         """Shows the live picture while the block runs, if the output is a terminal."""
         self._shown = time.monotonic()
         if self.console.is_terminal:
-            self._live = Live(console=self.console, refresh_per_second=10)
+            self._live = self._drawn(None, False)
         return self
+
+    def _drawn(self, what: Any, transient: bool) -> Live:
+        """Draws at the bottom of the terminal. What others write to stdout and stderr meanwhile goes where the demo has sent it, and not to
+        the console, as rich would do: it may be Ray's page about the worker that was killed."""
+        return Live(
+            what, console=self.console, refresh_per_second=10, transient=transient, redirect_stdout=False, redirect_stderr=False
+        )  # fmt: skip
 
     def __enter__(self) -> View:
         if self._live is not None:
