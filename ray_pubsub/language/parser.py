@@ -34,7 +34,7 @@ from ray_pubsub.language.tree import (
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["parse", "parse_predicate", "parse_term", "parse_value"]
+__all__ = ["parse", "parse_term", "parse_value"]
 
 BEFORE_STRING: dict[str, tuple[Kind, Callable[[str], Any]]] = {
     "TIMESTAMP": (Kind.TIMESTAMP, words.read_moment),
@@ -75,18 +75,6 @@ def parse_value(text: str, limits: Limits) -> Term | None:
     except GIVEN_UP:
         return None
     return found
-
-
-def parse_predicate(text: str, limits: Limits) -> Tree | None:
-    """Returns the predicate that a part of an expression is, without `and`, `or`, or a `not` before it; None if this parser does not read
-    it as one."""
-    try:
-        check_size(text, limits)
-        _, tree = _condition(_Parser(text, limits).predicate())
-        predicates.check_leaves(tree, limits)
-    except GIVEN_UP:
-        return None
-    return tree
 
 
 def read(text: str, limits: Limits) -> Tree:
