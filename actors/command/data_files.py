@@ -45,27 +45,25 @@ def ending(path: str) -> str:
     return kind
 
 
-def read_table(path: str) -> Any:
-    """Reads a whole file as a pyarrow Table. Raises SettingError and TableError."""
+def read_table(path: str, texts: tuple[str, ...] = TEXTS) -> Any:
+    """Reads a whole file, CSV or Parquet, as a pyarrow Table. Raises SettingError and TableError. `texts` are the columns that are texts in
+    CSV."""
     import pyarrow as pa
     import pyarrow.csv
-    import pyarrow.json
     import pyarrow.parquet
 
     kind = ending(path)
     try:
         if kind == "parquet":
             return pyarrow.parquet.read_table(path)
-        source = sys.stdin.buffer if path == STDIN else path
-        if kind == "jsonl":
-            return pyarrow.json.read_json(source)
-        texts = dict.fromkeys(TEXTS, pa.string())
         return pyarrow.csv.read_csv(
-            source,
+            path,
             parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
             # An empty cell is an absent value; an empty text is written in quotes.
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types=texts, strings_can_be_null=True, quoted_strings_can_be_null=False
+                column_types=dict.fromkeys(texts, pa.string()),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
             ),
         )
     except OSError as error:
@@ -76,7 +74,10 @@ def read_table(path: str) -> Any:
 
 def read_subscriptions(path: str) -> Any:
     """Reads a table with id and expression, or with a row per interval: id, attribute, low, high. Raises TableError."""
-    table = _described_lines(path) if ending(path) == "jsonl" else read_table(path)
+    kind = ending(path)
+    table = _described_lines(path) if kind == "jsonl" else read_table(path)
+    if kind == "csv" and _guessed_times(table):
+        table = read_table(path, texts=("id", *TEXTS))
     names = set(table.schema.names)
     if "expression" not in names and not names >= INTERVALS:
         raise TableError(
@@ -91,6 +92,14 @@ def read_subscriptions(path: str) -> Any:
     return table
 
 
+def _guessed_times(table: Any) -> list[str]:
+    """Returns the columns of ids and texts that Arrow has read as times, because each of them looks like one: the id 2024-01-01."""
+    import pyarrow as pa
+
+    names = ("id", *TEXTS)
+    return [each.name for each in table.schema if each.name in names and pa.types.is_temporal(each.type)]
+
+
 def _described_lines(path: str) -> Any:
     """Reads JSON lines whose subscriptions may have data, which is any JSON; Arrow alone would require a single type."""
     import pyarrow as pa
@@ -99,7 +108,12 @@ def _described_lines(path: str) -> Any:
     try:
         content = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
         if b'"data"' not in content:
-            return pyarrow.json.read_json(pa.BufferReader(content))
+            table = pyarrow.json.read_json(pa.BufferReader(content))
+            guessed = _guessed_times(table)
+            if not guessed:
+                return table
+            options = pyarrow.json.ParseOptions(explicit_schema=pa.schema([(name, pa.string()) for name in guessed]))
+            return pyarrow.json.read_json(pa.BufferReader(content), parse_options=options)
         rows = [json.loads(line) for line in content.splitlines() if line.strip()]
         columns = {
             name: [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)

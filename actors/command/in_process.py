@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,6 +37,10 @@ def match(
     ] = None,
     engine: Annotated[str, typer.Option(help=ENGINES)] = "auto",
     ignore_case: Annotated[bool, typer.Option("--ignore-case", help="Compare all texts in lower case.")] = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Refuse events with a value that cannot be used, not only that value."),
+    ] = False,
     with_data: WithData = False,
     as_json: Json = False,
 ) -> None:
@@ -49,7 +53,7 @@ def match(
     index, rejections = loaded_index(subscriptions, engine, ignore_case, terminal)
     counts = {"subscriptions": len(index), "rejected": len(rejections), "events": 0, "matches": 0}
     began = time.perf_counter()
-    rows = _matched(index, events, event_id, with_data, counts, bad)
+    rows = _matched(index, event_batches(events), {"event_id": event_id, "strict": strict}, with_data, counts, bad)
     columns = ("event_id", "subscription_id", *(("data", "tags") if with_data else ()))
     if output is not None:
         carried = ((event, *match) for event, *matches in rows for match in zip(*matches, strict=True))
@@ -84,16 +88,17 @@ def _cells(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _matched(
-    index: Any, path: str, event_id: str | None, with_data: bool, counts: dict[str, int], bad: BadRows
+    index: Any,
+    batches: Iterable[Any],
+    reading: Mapping[str, Any],
+    with_data: bool,
+    counts: dict[str, int],
+    bad: BadRows,
 ) -> Iterator[tuple[Any, ...]]:
     """Yields every event with the subscriptions that match it and, `with_data`, their data and their tags. Bad events are reported as they
-    are read."""
-    for batch in event_batches(path):
-        found = (
-            index.match_json(batch, event_id=event_id)
-            if isinstance(batch, bytes)
-            else index.match_many(batch, event_id=event_id)
-        )
+    are read. `reading`: the event_id and strict of match_many."""
+    for batch in batches:
+        found = (index.match_json if isinstance(batch, bytes) else index.match_many)(batch, **reading)
         first, names, offsets = counts["events"], found.event_ids.tolist(), found.offsets.tolist()
         carried = (found.data(), found.tags()) if with_data else ()
         bad.add(found, first)
@@ -101,7 +106,11 @@ def _matched(
         counts["matches"] += len(found)
         for position, ids in enumerate(found):
             own = slice(offsets[position], offsets[position + 1])
-            yield first + position if event_id is None else names[position], ids, *(each[own] for each in carried)
+            yield (
+                first + position if reading["event_id"] is None else names[position],
+                ids,
+                *(each[own] for each in carried),
+            )
 
 
 def loaded_index(path: str, engine: str, ignore_case: bool, terminal: Terminal) -> tuple[Any, list[dict[str, Any]]]:

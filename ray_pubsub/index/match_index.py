@@ -302,12 +302,12 @@ class MatchIndex:
         batch = from_json(lines, event_id, None if strict else view.attributes, strict=strict)
         return matched(catalogue, view, batch, self._lookup)
 
-    def match_distinct(self, events: Any) -> DistinctMatches:
+    def match_distinct(self, events: Any, *, strict: bool = False) -> DistinctMatches:
         """Returns the same matches, with the matched ids in a separate column, each once if matches are many: for callers that pass them
         on, or look something up for each."""
         catalogue, engine = self._books
         view = engine.view()
-        return distinct_matches(catalogue, view, read_for(view, events, None))
+        return distinct_matches(catalogue, view, read_for(view, events, None, strict))
 
     @overload
     def explain(self, event: Mapping[str, Any]) -> IndexPlan: ...

@@ -16,6 +16,7 @@ from ray_pubsub.index.bulk.predicate_table import PredicateTable
 from ray_pubsub.index.match_index import MatchIndex
 from ray_pubsub.index.storage.saved_texts import SavedText
 from ray_pubsub.language.shapes import Expression
+from ray_pubsub.model.attribute_tree import AttributeTree
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.priority.determination import Determination
 from ray_pubsub.settings import Limits
@@ -38,6 +39,8 @@ class Snapshot(NamedTuple):
     determination: Determination
     exact_rules: int
     """How many rules are matched exactly for every event."""
+    attributes: int
+    """The rules test at most this many of the first attributes in the keeper's tree."""
 
     def sees(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
         seen = numbers < self.numbers
@@ -75,6 +78,11 @@ class RuleIndexes:
         for index in self._by_level:
             if chosen:
                 index.remove_many(chosen)
+
+    @property
+    def attributes(self) -> list[AttributeTree]:
+        """The attributes that each index tests."""
+        return [index._books.engine.view().attributes for index in (self.exact, *self._by_level)]
 
     @property
     def nbytes(self) -> int:

@@ -24,6 +24,8 @@ class PriorityBatch:
     errors: list[EventError] = field(default_factory=list)
     version: int = 0
     """The version of the rules (`PriorityRules.version`) that determined them."""
+    warnings: list[EventError] = field(default_factory=list)
+    """The attributes that were left out because their values cannot be used."""
 
     def __len__(self) -> int:
         return len(self.levels)

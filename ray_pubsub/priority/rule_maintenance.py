@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ray_pubsub.model.attribute_tree import AttributeTree
 from ray_pubsub.priority.compilation import RuleCompiler
 from ray_pubsub.priority.confirmation import RuleIndexes, Snapshot
 from ray_pubsub.priority.determination import Determination
@@ -63,7 +64,11 @@ class RuleKeeper:
         self._compiler = RuleCompiler(limits)
         self.instances = self._no_instances()
         determination = Determination(self.instances)
-        self.snapshot = Snapshot(1, 0, self.book.died, self.book.level_of, determination, 0)
+        self.attributes = AttributeTree()
+        """What the rules test, and all that has to be read of events."""
+        self._learned: dict[int, tuple[AttributeTree, int]] = {}
+        """The trees of the compiler and the indexes, and how many attributes were taken from each."""
+        self.snapshot = Snapshot(1, 0, self.book.died, self.book.level_of, determination, 0, 0)
         self._oracle: tuple[int, RuleIndexes] | None = None
 
     def change(self, added: Sequence[int], removed: Sequence[int]) -> None:
@@ -167,7 +172,19 @@ class RuleKeeper:
         version = self.snapshot.version + 1
         book = self.book
         book.died[list(removed)] = version
-        self.snapshot = Snapshot(version, book.count, book.died, book.level_of, determination, len(self.exact))
+        self._learn_attributes()
+        self.snapshot = Snapshot(
+            version, book.count, book.died, book.level_of, determination, len(self.exact), len(self.attributes)
+        )
+
+    def _learn_attributes(self) -> None:
+        trees = [self._compiler.vocabulary.attributes.tree, *self.indexes.attributes]
+        for place, tree in enumerate(trees):
+            known, count = self._learned.get(place, (tree, 0))
+            names = tree.listed()
+            for name in names[count if known is tree else 0 :]:
+                self.attributes.add(name)
+            self._learned[place] = tree, len(names)
 
     def _purge(self, from_exact: list[int], from_levels: list[int]) -> None:
         """Removes rules from the indexes; readers of an older version notice it and start again."""

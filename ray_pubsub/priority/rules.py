@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.texts.text_compiler import compile_texts
 from ray_pubsub.errors import (
-    EventError,
     RayPubSubError,
     RejectedSubscriptionsError,
     Rejection,
@@ -27,12 +26,12 @@ from ray_pubsub.model.add_report import AddReport
 from ray_pubsub.model.arguments import check_flag, check_id, check_whole
 from ray_pubsub.model.as_list import as_list, as_lists
 from ray_pubsub.model.event_batch import EventBatch
-from ray_pubsub.model.events import read_events
 from ray_pubsub.model.select_events import select_events
 from ray_pubsub.priority.cache import NO_LINES, SignatureCache
 from ray_pubsub.priority.confirmation import RuleIndexes, Snapshot, Source, matched
 from ray_pubsub.priority.discretizer import Discretizer, checked_discretizers
 from ray_pubsub.priority.levels import Levels
+from ray_pubsub.priority.reading import Reader, batch_reader, event_reader
 from ray_pubsub.priority.report import Measurement, PriorityBatch, PriorityExplanation
 from ray_pubsub.priority.rule_book import RuleBook
 from ray_pubsub.priority.rule_maintenance import RuleKeeper
@@ -245,40 +244,48 @@ class PriorityRules:
 
     # ------------------------------------------------------------------------------------------------------------ answers
 
-    def priority(self, event: Mapping[str, Any]) -> str:
-        """Returns the level of one event. Raises EventError."""
-        return self.levels[int(self._determined(_one_event(event))[0][0])]
+    def priority(self, event: Mapping[str, Any], *, strict: bool = False) -> str:
+        """Returns the level of one event. Raises EventError. An attribute that no rule tests is not looked at, and one whose value cannot
+        be used is absent; `strict=True` checks all attributes and raises."""
+        return self.levels[int(self._determined(event_reader(event, self._keeper.attributes, strict=strict))[1][0])]
 
-    def priorities(self, events: Any) -> list[str]:
+    def priorities(self, events: Any, *, strict: bool = False) -> list[str]:
         """Returns the level of each event: a list of dicts, a pyarrow Table or RecordBatch, or a pandas DataFrame. A bad event has the
-        default level; `levels_of` says which were bad, and why."""
-        return self.levels_of(events).to_list()
+        default level; `levels_of` says which were bad, and why. `strict` as there."""
+        return self.levels_of(events, strict=strict).to_list()
 
-    def levels_of(self, events: Any, *, event_id: str | None = None) -> PriorityBatch:
+    def levels_of(self, events: Any, *, event_id: str | None = None, strict: bool = False) -> PriorityBatch:
         """Returns the levels of a batch as numbers in a column, 0 for the default. `event_id` names the attribute that holds the events'
-        ids."""
-        batch = read_events(events, event_id)
-        found, snapshot = self._determined(batch)
+        ids. An attribute that no rule tests is not looked at. One whose value cannot be used (bytes, an object, an integer beyond 64
+        bits) is absent, with a warning in `.warnings`; `strict=True` checks all attributes, and makes such an event a bad one."""
+        batch, found, snapshot = self._determined(
+            batch_reader(events, event_id, self._keeper.attributes, strict=strict)
+        )
         if batch.positions is not None:
             levels = np.zeros(batch.input_size, dtype=np.uint8)
             levels[batch.positions] = found
             found = levels
-        return PriorityBatch(found, self.levels, batch.input_ids, batch.errors, snapshot.version)
+        return PriorityBatch(found, self.levels, batch.input_ids, batch.errors, snapshot.version, batch.warnings)
 
-    def _determined(self, batch: EventBatch) -> tuple[NDArray[np.uint8], Snapshot]:
+    def _determined(self, read: Reader) -> tuple[EventBatch, NDArray[np.uint8], Snapshot]:
         for _ in range(READS_BEFORE_WAITING):
-            found = self._attempt(batch)
+            batch, size = read()
+            found = self._attempt(batch, size)
             if found is not None:
-                return found
+                return batch, *found
         with self._writing:
-            found = self._attempt(batch)
+            batch, size = read()
+            found = self._attempt(batch, size)
             assert found is not None
-            return found
+            return batch, *found
 
-    def _attempt(self, batch: EventBatch) -> tuple[NDArray[np.uint8], Snapshot] | None:
-        """Returns the levels at the current version; None if the rules were changed meanwhile, so that the answer may be wrong."""
+    def _attempt(self, batch: EventBatch, size: int | None) -> tuple[NDArray[np.uint8], Snapshot] | None:
+        """Returns the levels at the current version; None if the rules were changed meanwhile, so that the answer may be wrong. `size`:
+        how many of the rules' attributes were read; None if all attributes were."""
         keeper = self._keeper
         snapshot = keeper.snapshot
+        if size is not None and size < snapshot.attributes:
+            return None
         masks, levels = self._looked_up(batch, snapshot)
         if keeper.snapshot is not snapshot:  # signatures may have been removed during the lookup
             return None
@@ -363,10 +370,9 @@ class PriorityRules:
         """Returns which rules give this event its priority, and by which signatures; print it to read it. Raises EventError."""
         from ray_pubsub.priority.examination import explain_event
 
-        batch = _one_event(event)
         with self._writing:
-            level = int(self._determined(batch)[0][0])
-            return explain_event(self._keeper, self._levels, batch, level)
+            batch, levels, _ = self._determined(event_reader(event, self._keeper.attributes, strict=False))
+            return explain_event(self._keeper, self._levels, batch, int(levels[0]))
 
     def measure(self, events: Any) -> Measurement:
         """Returns the filters' answers for these events beside the exact ones: how many are too high, and whether the filters or the bins
@@ -374,7 +380,7 @@ class PriorityRules:
         from ray_pubsub.priority.examination import measure_events
 
         with self._writing:
-            return measure_events(self._keeper, read_events(events))
+            return measure_events(self._keeper, batch_reader(events, None, self._keeper.attributes, strict=False)()[0])
 
     def stats(self) -> PriorityStats:
         """Returns what the rules consist of and what they did: rules, vectors and their bins, filters, cache, confirmation, bytes. Print
@@ -408,16 +414,6 @@ class PriorityRules:
 
         with self._writing:
             return unpickled, (dump(self), self.discretizers)
-
-
-def _one_event(event: Mapping[str, Any]) -> EventBatch:
-    if not isinstance(event, Mapping):
-        raise EventError(None, f"an event is a dict, not {type(event).__name__}")
-    batch = read_events(event)
-    if batch.errors:
-        error = batch.errors[0]
-        raise type(error)(error.attribute, error.reason)
-    return batch
 
 
 def _checked_rate(rate: Any) -> float:

@@ -237,3 +237,25 @@ def test_the_http_door_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(lifecycle, "find_spec", lambda name: None)
     result = run("serve")
     assert result.exit_code == 4 and "pip install 'ray-pubsub[http]'" in result.output
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_ids_that_look_like_dates_are_texts(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"subscriptions.{kind}"
+    rows = [{"id": "2024-01-01", "expression": "price < 10"}, {"id": "2024-01-02", "expression": "price > 10"}]
+    if kind == "csv":
+        path.write_text("id,expression\n" + "".join(f"{row['id']},{row['expression']}\n" for row in rows))
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    result = run("match", path, events_file(tmp_path, "jsonl"))
+    assert result.stdout.splitlines() == ["0\t2024-01-01", "1\t2024-01-02", "2\t2024-01-02"], result.output
+
+
+def test_strict_makes_events_with_unusable_values_bad(tmp_path: Path) -> None:
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"price": 5, "big": 1180591620717411303424}\n{"price": 6}\n')
+    subscriptions = table_file(tmp_path, "csv")
+    assert {line.split("\t")[0] for line in run("match", subscriptions, events).stdout.splitlines()} == {"0", "1"}
+    result = run("match", subscriptions, events, "--strict")
+    assert {line.split("\t")[0] for line in result.stdout.splitlines()} == {"1"}
+    assert result.exit_code == 1

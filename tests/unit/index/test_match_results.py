@@ -37,3 +37,11 @@ def test_the_same_matches(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.times.sum() == len(whole)
     if many:
         assert len(found.ids) == len(set(whole.subscription_ids.tolist())) < len(whole)
+
+
+def test_distinct_matches_may_be_strict() -> None:
+    index = MatchIndex()
+    index.add("s", "x > 1")
+    events = [{"x": 2, "unused": b"1"}, {"x": 2}]
+    assert index.match_distinct(events).offsets.tolist() == [0, 1, 2]
+    assert index.match_distinct(events, strict=True).offsets.tolist() == [0, 0, 1]

@@ -143,13 +143,13 @@ def test_bad_events() -> None:
     rules = PriorityRules(LEVELS)
     rules.add("r", "high", "x > 5")
     with pytest.raises(EventError) as caught:
-        rules.priority({"x": object()})
+        rules.priority({"x": object()}, strict=True)
     assert caught.value.attribute == "x"
     with pytest.raises(EventError):
         rules.priority([{"x": 1}])  # type: ignore[arg-type]
     events = [{"x": 9}, {"x": object()}, {"x": 1}, {"x": 7}]
-    found = rules.levels_of(events)
-    assert found.to_list() == rules.priorities(events) == ["high", "low", "low", "high"]
+    found = rules.levels_of(events, strict=True)
+    assert found.to_list() == rules.priorities(events, strict=True) == ["high", "low", "low", "high"]
     assert [error.position for error in found.errors] == [1]
     assert (len(found), found[0], list(found)[3]) == (4, "high", "high")
     assert found.counts() == {"low": 2, "normal": 0, "high": 2, "critical": 0}
