@@ -47,8 +47,6 @@ def read_events(
 
 
 def _from_pandas(frame: Any, event_id: str | None, attributes: AttributeTree | None, strict: bool) -> EventBatch:
-    from ray_pubsub.model.arrow.arrow_events import from_arrow
-
     repeated = frame.columns[frame.columns.duplicated()]
     if len(repeated):
         raise TableError(str(repeated[0]), "there are two columns of this name")
@@ -56,10 +54,45 @@ def _from_pandas(frame: Any, event_id: str | None, attributes: AttributeTree | N
         frame = frame[[name for name in frame.columns if name == event_id or _matters(name, attributes)]]
     if not len(frame.columns):  # Arrow's table would have no rows either
         return from_dicts([{}] * len(frame), event_id, attributes, strict=strict)
-    table = arrow_of(frame)
+    mixed = [name for name in frame.columns if _is_mixed(frame[name])]
+    table = _table(frame.drop(columns=mixed))
     if table is None:
-        return from_dicts(frame.to_dict("records"), event_id, attributes, strict=strict)
-    return from_arrow(table, event_id, attributes, strict=strict)
+        mixed += [name for name in frame.columns if name not in mixed and _table(frame[[name]]) is None]
+        table = _table(frame.drop(columns=mixed))
+    if table is not None and not mixed:
+        from ray_pubsub.model.arrow.arrow_events import from_arrow
+
+        return from_arrow(table, event_id, attributes, strict=strict)
+    batch = None
+    if (
+        table is not None
+        and table.num_columns
+        and event_id not in mixed
+        and all(isinstance(name, str) for name in mixed)
+    ):
+        batch = _joined(frame, mixed, table, event_id, attributes, strict)
+    return from_dicts(frame.to_dict("records"), event_id, attributes, strict=strict) if batch is None else batch
+
+
+def _joined(
+    frame: Any, mixed: list[str], table: Any, event_id: str | None, attributes: AttributeTree | None, strict: bool
+) -> EventBatch | None:
+    """Reads the mixed columns value by value and the others as a table. Returns None for a frame that has to be read row by row: with a
+    bad event, or with an attribute in two columns."""
+    from ray_pubsub.model.arrow.arrow_events import from_arrow
+
+    try:
+        typed = from_arrow(table, event_id, attributes, strict=strict)
+    except TableError:
+        return None
+    values = zip(*(frame[name].tolist() for name in mixed), strict=True)
+    others = from_dicts([dict(zip(mixed, row, strict=True)) for row in values], None, attributes, strict=strict)
+    names = {lane.attribute for lane in others.lanes}
+    if typed.errors or others.errors or any(lane.attribute in names for lane in typed.lanes):
+        return None
+    warnings = sorted([*typed.warnings, *others.warnings], key=lambda each: (each.position, each.attribute))
+    lanes = [*typed.lanes, *others.lanes]
+    return EventBatch(typed.size, lanes, typed.input_ids, scope=typed.scope, warnings=warnings)
 
 
 def _matters(name: Any, attributes: AttributeTree) -> bool:
@@ -68,20 +101,21 @@ def _matters(name: Any, attributes: AttributeTree) -> bool:
 
 def arrow_of(frame: Any) -> Any:
     """Returns a pandas DataFrame as an Arrow table, or None if a column has no Arrow type."""
+    return None if any(_is_mixed(frame[name]) for name in frame.columns) else _table(frame)
+
+
+def _table(frame: Any) -> Any:
     import pyarrow as pa
 
     try:
-        if not _has_mixed_objects(frame):
-            return pa.Table.from_pandas(frame, preserve_index=False)
+        return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError, UnicodeError):
-        pass
-    return None
+        return None
 
 
-def _has_mixed_objects(frame: Any) -> bool:
-    """Returns whether a column has mixed objects. Arrow would give a column of dates and datetimes one type and drop the times; row by
-    row nothing is lost, and only the rows at fault are refused."""
+def _is_mixed(column: Any) -> bool:
+    """Returns whether a column has mixed objects. Arrow would give a column of dates and datetimes one type and drop the times; value by
+    value nothing is lost, and only the rows at fault are refused."""
     from pandas.api.types import infer_dtype
 
-    objects = [frame[name] for name in frame.columns if frame[name].dtype == object]
-    return any(infer_dtype(column, skipna=True) not in ("string", "integer", "boolean", "empty") for column in objects)
+    return column.dtype == object and infer_dtype(column, skipna=True) not in ("string", "integer", "boolean", "empty")

@@ -212,6 +212,33 @@ def test_matching_a_frame() -> None:
     assert list(index.match_many(frame, event_id="name").pairs()) == [("q", "big"), ("pq", "named")]
 
 
+def test_typed_columns_beside_mixed_ones_are_read_as_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame({"id": ["p", "q", "r"], "n": [1, 2, 3], "f": [0.5, float("nan"), 2.0]})
+    frame["day"] = pd.Series([datetime.date(1970, 1, 2), None, datetime.datetime(1970, 1, 3)], dtype=object)
+    frame["deep"] = pd.Series([{"a": 1}, {"a": b"x"}, [1]], dtype=object)
+    frame["big"] = pd.Series([2**70, 1, 2], dtype=object)
+    expected = from_dicts(frame.to_dict("records"), "id", strict=False)
+    seen: list[set[str]] = []
+
+    def noted(events: Any, *rest: Any, **named: Any) -> EventBatch:
+        seen.append(set(events[0]))
+        return from_dicts(events, *rest, **named)
+
+    monkeypatch.setattr("ray_pubsub.model.events.from_dicts", noted)
+    batch = read_events(frame, "id", strict=False)
+    assert seen == [{"day", "deep", "big"}]
+    assert batch.rows() == expected.rows()
+    assert batch.ids.tolist() == ["p", "q", "r"]
+    found = [(warning.position, warning.attribute) for warning in batch.warnings]
+    assert found == [(0, "big"), (1, "deep.a")] == [(each.position, each.attribute) for each in expected.warnings]
+    assert problems(read_events(frame, "id")) == [(0, "big"), (1, "deep.a")]  # strict
+
+
+def test_an_attribute_in_a_typed_and_a_mixed_column() -> None:
+    frame = pd.DataFrame({"x.a": [1, 2], "x": pd.Series([{"a": 1}, {"b": 1}], dtype=object)})
+    assert problems(read_events(frame, strict=False)) == [(0, "x.a")]
+
+
 values = st.one_of(
     st.none(),
     st.integers(-(2**64), 2**64),
@@ -231,3 +258,7 @@ def test_a_column_of_objects_reads_as_the_same_dicts(column: list[Any]) -> None:
     batch = read_events(objects(*column))
     assert problems(batch) == problems(expected)
     assert batch.rows() == expected.rows()
+    beside = read_events(objects(*column).assign(y=1), strict=False)
+    expected = from_dicts([{"x": value, "y": 1} for value in column], strict=False)
+    assert beside.rows() == expected.rows()
+    assert list(map(str, beside.warnings)) == list(map(str, expected.warnings))
