@@ -1,7 +1,8 @@
 """Finds which of an attribute's patterns match a string, for thousands of patterns at once.
 
 - `like '%abc'` and `like '%abc%'` are answered by one search for all their texts (literal_search.py).
-- Other patterns that require a text (language/required_text.py) are evaluated only on strings that contain it, found by the same search.
+- Other patterns that require a text (language/required_text.py) are evaluated only on strings that contain it, found by the same search:
+  those of `like` by a kernel (like_programs.py), regular expressions by RE2.
 - Patterns that require no text are evaluated in groups (regexp_set.py).
 
 Few patterns on few strings are evaluated one by one, which takes less time than setting up a search.
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ray_pubsub.columns.like_programs import LikePrograms
 from ray_pubsub.columns.literal_search import Literal, LiteralSearch
 from ray_pubsub.columns.regexp_set import RegexpSet
 from ray_pubsub.kernels.columns.found_texts import patterns_of_texts
@@ -112,6 +114,7 @@ class _Searches:
         self._matched, self._asked = _Lists(matched), _Lists(asked)
         self._matched_of, self._asked_of = matched, asked
         self._search = LiteralSearch(list(literals), sample) if literals else None
+        self._likes = LikePrograms(leaves, {number for numbers in asked for number in numbers})
         self._rest = RegexpSet([regexp_of(leaves[number]) for number in rest], rest) if rest else None
 
     def matches(self, strings: TextColumn) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -147,7 +150,16 @@ class _Searches:
         return found
 
     def _answers(self, strings: TextColumn, string: NDArray[np.int64], pattern: NDArray[np.int64]) -> Pairs:
-        """Returns the pairs that RE2 confirms as matches; a pair may be given more than once."""
+        """Returns the pairs that are matches; a pair may be given more than once."""
+        known = self._likes.known[pattern]
+        likes = np.flatnonzero(known)
+        holds = self._likes.answers(strings, string[likes], pattern[likes])
+        chosen = likes[holds]
+        others = self._confirmed(strings, string[~known], pattern[~known])
+        return np.concatenate([string[chosen], others[0]]), np.concatenate([pattern[chosen], others[1]])
+
+    def _confirmed(self, strings: TextColumn, string: NDArray[np.int64], pattern: NDArray[np.int64]) -> Pairs:
+        """Returns the pairs that RE2 confirms as matches, each once."""
         if not len(string):
             return string, pattern
         both = np.unique(pattern * len(strings) + string)

@@ -121,8 +121,10 @@ def intervals() -> None:
 
 def patterns() -> None:
     index = MatchIndex()
-    kinds = ["model like '%{0}x%'", "model like '%{0}'", "model regexp '(?i)m{0}[a-f]'", "model regexp '^.{0}$'"]
-    index.add_many(range(MANY), [kinds[number % 4].format(number) for number in range(MANY)])
+    kinds = [
+        "model like '%{0}x%'", "model like '%{0}'", "model like '_{0}%'", "model regexp '(?i)m{0}[a-f]'", "model regexp '^.{0}$'",
+    ]  # fmt: skip
+    index.add_many(range(MANY), [kinds[number % len(kinds)].format(number) for number in range(MANY)])
     _match_in_every_way(index)
 
 

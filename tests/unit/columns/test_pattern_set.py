@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ray_pubsub import MatchIndex
-from ray_pubsub.columns import literal_search
+from ray_pubsub.columns import literal_search, pattern_set
 from ray_pubsub.columns.literal_search import Literal, LiteralSearch
 from ray_pubsub.columns.pattern_set import FEW, PatternSet
 from ray_pubsub.columns.regexp_set import RegexpSet
@@ -289,3 +289,20 @@ def written() -> list[str]:
         else:
             found.append(f"regexp {quoted}")
     return found
+
+
+def test_likes_of_several_texts_are_decided_by_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also within characters of several bytes, after runs that were taken too short, and beside patterns that go to RE2."""
+    random = Random(8)
+    pieces = ["a", "b", "ab", "é", "日", "\U0001f600", "_", "_", "%", "%", "%", "\n"]
+    leaves = [like("".join(random.choices(pieces, k=random.randrange(2, 9)))) for _ in range(400)]
+    leaves += [like("%a!_b!%_", "!"), like(f"%{'ab' * 200}_%a")]
+    letters = ["a", "b", "ab", "é", "日", "\U0001f600", "\n", "%", "_"]
+    strings = ["".join(random.choices(letters, k=random.randrange(12))) for _ in range(300)] + [f"x{'ab' * 200}xa"]
+    searched: list[str] = []
+    compiled_regexp = compile_regexp
+    monkeypatch.setattr(pattern_set, "compile_regexp", lambda text: [searched.append(text), compiled_regexp(text)][1])
+    offsets, numbers = PatternSet(leaves).matches(TextColumn(None, strings))
+    found = [sorted(numbers[first:last].tolist()) for first, last in pairwise(offsets)]
+    assert found == expected(leaves, strings)
+    assert all(len(text) > 256 for text in searched) and searched
