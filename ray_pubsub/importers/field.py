@@ -191,7 +191,7 @@ class Field:
         if not self.function:
             failing += _of_other_kinds(self.text, kind)
         if not self.lists:
-            if not self.function:
+            if self.alone:  # only then: rules without functions are added many times as fast
                 failing.append(_is_list(self.text))
             return Test((holds(self.text),), tuple(failing))
         found = of_list or f"exists({write_name(self.name)}, {holds(self._subject(ELEMENT))})"

@@ -256,12 +256,15 @@ def test_what_cannot_be_expressed_is_reported(query: Any, reason: str) -> None:
 @pytest.mark.parametrize(
     "query", [{"term": {"a": 1}}, {"terms": {"a": ["x", "y"]}}, {"range": {"a": {"gte": 1, "lt": 5}}}, {"prefix": {"a": "x"}}]
 )  # fmt: skip
-def test_of_a_query_and_its_negation_one_holds_whatever_kind_the_value_is_of(query: dict[str, Any]) -> None:
+@pytest.mark.parametrize("lists", [False, True])
+def test_of_a_query_and_its_negation_one_holds_whatever_kind_the_value_is_of(
+    query: dict[str, Any], lists: bool
+) -> None:
     index = MatchIndex()
-    index.add_many(**from_elasticsearch([query, {"bool": {"must_not": query}}]).columns())
+    index.add_many(**from_elasticsearch([query, {"bool": {"must_not": query}}], lists=lists).columns())
     assert all(
         len(index.match({"a": value})) == 1
-        for value in [1, 7, "x", "z", True, None, [], ["x"], dt.datetime(2024, 5, 1)]
+        for value in [1, 7, "x", "z", True, None, dt.datetime(2024, 5, 1), *([[], ["x"]] if lists else [])]
     )
 
 

@@ -182,12 +182,26 @@ def test_every_rule_on_every_event(engine: str) -> None:
     "field",
     [{"a": 1}, {"a": [1, 2]}, {"a": "x"}, {"a|contains": "x"}, {"a|gt": 1}, {"a|neq": 1}, {"a|re": "x"}, {"a": True}, {"a|hour": 3}],
 )  # fmt: skip
-def test_of_a_selection_and_its_negation_one_holds_whatever_kind_the_value_is_of(field: dict[str, Any]) -> None:
+@pytest.mark.parametrize("lists", [False, True])
+def test_of_a_selection_and_its_negation_one_holds_whatever_kind_the_value_is_of(
+    field: dict[str, Any], lists: bool
+) -> None:
     conditions = ["f", "not f"]
     rules = [{"title": each, "detection": {"f": field, "condition": each}} for each in conditions]
     index = MatchIndex()
-    assert index.add_many(**from_sigma(rules).columns()).added == 2
-    values = [1, 2, "1", "x", "y", True, False, None, [], ["x"], [1], datetime.datetime(2024, 5, 1, 3)]
+    assert index.add_many(**from_sigma(rules, lists=lists).columns()).added == 2
+    values = [
+        1,
+        2,
+        "1",
+        "x",
+        "y",
+        True,
+        False,
+        None,
+        datetime.datetime(2024, 5, 1, 3),
+        *([[], ["x"], [1]] if lists else []),
+    ]
     assert all(len(index.match({"a": value})) == 1 for value in values)
 
 
