@@ -20,12 +20,19 @@ class IntervalGaps:
     """The tests of several intervals. Kernels see only their hulls, so the gaps between the intervals are checked here."""
 
     @classmethod
-    def of(cls, coded: CodedTests) -> IntervalGaps | None:
-        """Returns the gaps of coded tests, or None if there are none."""
+    def of(cls, coded: CodedTests, *, toggled: bool = False) -> IntervalGaps | None:
+        """Returns the gaps of coded tests, or None if there are none. `toggled`: only those that an engine which toggles gaps may not
+        exclude, of clauses that test a column twice (kernels/papers/gap_toggles.py)."""
         if coded.pieces is None or not (coded.pieces >= 0).any():
             return None
         chosen, clauses = np.flatnonzero(coded.pieces >= 0), len(coded.offsets) - 1
         owner = np.repeat(np.arange(clauses), np.diff(coded.offsets))[chosen]
+        if toggled:
+            keys, counts = np.unique(owner * coded.space.columns + coded.column[chosen], return_counts=True)
+            kept = np.isin(owner, keys[counts > 1] // coded.space.columns)
+            if not kept.any():
+                return None
+            chosen, owner = chosen[kept], owner[kept]
         parts = (coded.piece_offsets, coded.piece_low, coded.piece_high)
         return cls(owner, coded.column[chosen], coded.pieces[chosen], parts, clauses, coded.space.columns)
 
@@ -45,6 +52,11 @@ class IntervalGaps:
         self._holed = np.diff(self._offsets) > 0
         self._columns = columns
         self._owner = owner
+
+    @property
+    def clauses(self) -> int:
+        """The number of clauses with gaps."""
+        return int(np.count_nonzero(self._holed))
 
     def state(self) -> State:
         return {

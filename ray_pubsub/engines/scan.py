@@ -1,5 +1,5 @@
 """The specification: evaluates every subscription on every event, exactly as truth.py defines it. Every other engine must give the same
-matches."""
+matches. Nothing is indexed: a set is searched for the event's value, a union of intervals is compared interval by interval."""
 
 from __future__ import annotations
 

@@ -242,6 +242,11 @@ class DenseSegment(Segment):
             "dense", len(self), partitions, (trace.pipeline(),), verified, len(hits.slots), seconds, cached=cached
         )
 
+    def _details(self) -> dict[str, int]:
+        """`buckets`: bitmaps per column and side; `gapped`: clauses whose gaps are compared after their hulls."""
+        gapped = 0 if self._holes is None else self._holes.clauses
+        return {"columns": self.space.columns, "buckets": _buckets(self.space.columns), "gapped": gapped}
+
     def _vectors(self) -> VectorCacheStats:
         return self._cache.stats()
 

@@ -38,13 +38,15 @@ class CodedSegment(Segment):
     """Immutable. Clause i has the tests coded.offsets[i]:coded.offsets[i + 1]; each admits the codes low … high of its column, where
     code 0 is absence and space.top[column] the largest code. `match` may run in several threads at once: scratch memory is per thread."""
 
+    _toggles_gaps = False
+    """Whether `_match` excludes clauses by their gaps (engines/papers/gap_lists.py). Then next to none are compared afterwards."""
     _index: Any = ()
     """The engine's own arrays, a NamedTuple that its kernels take; set by `_build`."""
 
     def __init__(self, clauses: ClauseTable | CodedClauses, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self.coded, self.owners = CodedClauses.of(clauses, vocabulary)
-        self._gaps = IntervalGaps.of(self.coded)
+        self._gaps = IntervalGaps.of(self.coded, toggled=self._toggles_gaps)
         self._threads: PerThread[Any] = PerThread()
         self._build(self.coded)
 

@@ -72,6 +72,7 @@ class DexinSegment(CodedSegment):
     """`cache` is ω: the number of cached bit sets for each attribute that all clauses test."""
 
     engine = "dexin"
+    _toggles_gaps = True
 
     def __init__(
         self,

@@ -82,6 +82,7 @@ class GemSegment(CodedSegment):
     0.41, 0.39, 0.44. A cache costs 8 bytes per 64 clauses and column: 64 of them as much as the bounds."""
 
     engine = "gem"
+    _toggles_gaps = True
 
     def __init__(
         self,

@@ -56,6 +56,7 @@ class ReinSegment(CodedSegment):
     """`buckets`: the largest number of buckets per list."""
 
     engine = "rein"
+    _toggles_gaps = True
 
     def __init__(
         self,

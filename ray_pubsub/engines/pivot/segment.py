@@ -164,6 +164,18 @@ class PivotBlock(Segment):
         cached = self._cache.holds(codes)
         return SegmentPlan("pivot", len(self), partitions, pipelines, verified, len(hits.slots), seconds, cached=cached)
 
+    def _details(self) -> dict[str, int]:
+        """`pivots`: the values under which clauses are stored alone; `ranges`: entries under ranges of values; `unpivoted`: clauses that
+        every event visits."""
+        lists = self._lists
+        entries, by_value = len(lists.entries) // 4, 0
+        pivots = 0
+        if len(lists.directory):
+            equal, behind, *_ = lists.directory.reshape(-1, 4).T
+            pivots, by_value = int(np.count_nonzero(behind > equal)), int(behind[-1])
+        ranges, unpivoted = lists.universal - by_value, entries - lists.universal
+        return {"columns": self.space.columns, "pivots": pivots, "ranges": ranges, "unpivoted": unpivoted}
+
     def _vectors(self) -> VectorCacheStats:
         return self._cache.stats()
 

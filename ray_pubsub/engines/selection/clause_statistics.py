@@ -9,7 +9,8 @@ length says, if that is more.
     a test holds with probability q r, or 1 - q + q r if it admits absence; those of one clause independently
 
 How many different constants there are is scaled up from the sample: s constants drawn from d different ones show d (1 - exp(-s / d)).
-Engines that index one interval a test prune by the hull of a set: what they let pass is counted by hulls.
+Engines that index one interval a test prune by the hull of a set: what their lists let pass is counted by hulls. Those that toggle gaps
+(kernels/papers/gap_toggles.py) exclude what lies between the intervals as well, for a pass over a bit set per column that has gaps.
 
 What events carry is known from events (`known_events`) or guessed from the clauses, in two ways: events of a table, with all its columns or
 at least WIDE of them, the often tested ones first (`wide_events`); events that carry an attribute NARROW times as often as clauses test
@@ -74,6 +75,10 @@ class ClauseStatistics:
     """The share whose tests hold by their hulls."""
     holed: float
     """The share of `survivors` with a test of several intervals."""
+    gapped: float
+    """Columns with tests of several intervals that an event has."""
+    between: float
+    """The share of the clauses with a gap that holds the event's value."""
 
 
 class ClauseSample:
@@ -131,6 +136,10 @@ class ClauseSample:
             asked[other[other >= 0]] = np.inf
 
         tested = np.bincount(coded.column, minlength=space.columns)
+        several = np.zeros(len(clause), bool) if coded.pieces is None else coded.pieces >= 0
+        holed = np.unique(clause[several])
+        outside = np.ones(count)
+        np.multiply.at(outside, clause, np.where(several, 1 - q * np.clip(self._hull - rate, 0.0, 1.0), 1.0))
         lead = _least(np.where(needs, tested[coded.column].astype(np.float64), np.inf), coded.offsets)
         has_lead = lead >= 0
         led = np.ones(count)
@@ -153,7 +162,9 @@ class ClauseSample:
             counted=float((led[clause] * predicates).sum() / count),
             matched=float(matched.mean()),
             survivors=float(survivors.mean()),
-            holed=0.0 if coded.pieces is None else float(survivors[np.unique(clause[coded.pieces >= 0])].sum() / count),
+            holed=float(survivors[holed].sum() / count),
+            gapped=float(presence[np.unique(coded.column[several])].sum()),
+            between=float(1 - outside.mean()),
         )
 
 

@@ -2,7 +2,8 @@
 
 Nanoseconds an event, with n clauses, w = n / 64 words of bits, b blocks of 65,536, c columns, and from
 engines/selection/clause_statistics.py: e columns an event carries, t tests a clause, pass[i] the share of the clauses that column i does
-not exclude, p the same in ascending order, m the share that matches, s the share that does by the hulls of its sets. Names in `code` are
+not exclude, p the same in ascending order, m the share that matches, s the share that does by the hulls of its sets, g columns with sets of
+several intervals that an event carries, h the share of the clauses with a gap that holds its value. Names in `code` are
 constants of engines/selection/machine.py. The numbers before them say how many such steps an engine's kernel takes; they were fitted to
 the kernels once and hold on every machine.
 
@@ -13,18 +14,21 @@ the kernels once and hold on every machine.
     dense     one event: (5 + 3 b) c `visit` + 16 b c `word` + w live (`visit` / 2 + 2 c `word`) + n s (2.5 + c / 13) `check`
               in a batch: n c `word` / 78 + c `visit` + n s (2.7 + c / 25) `check`
               live = (mean p)^(log2(w) / 2) + 64 s, at most 1: clustering halves the clauses log2(w) times, by lows and by highs.
-    rein      n sum(1 - pass) `mark` + 3 w `word` + b (2 e + 0.02 c) `visit` + out
+    rein      n sum(1 - pass) `mark` + 3 w `word` + b (2 e + 0.02 c) `visit` + gaps + out
               Every test that fails is one mark.
-    dexin     6 c' `visit` + the least over k of: k step + n p[1] … p[k] (1.2 + t / 40) `check` + out, with
+    dexin     6 c' `visit` + gaps + the least over k of: k step + n (1 - h) p[1] … p[k] (1.2 + t / 40) `check` + out, with
               step = w `word` + 2 w `mark` + 2 b `visit`, and nothing to check when k is all columns
     gem       c `count` + the same with step = 3 w `word` + 2 w `mark` + 4 b `visit`, for the clauses whose lead the event carries, and
               1.75 out
+    gaps      g (3 w `word` + 16 w `mark` + 16 b `visit`): a search among the boundaries of a column, the nearest cached bit set, the
+              flips up to the code, and one pass; the mean of sets of 12 and 25 values and of `not in`, in single events and batches
               c' of the columns are tested by one clause in 64; only those can be steps.
     opindex   3 n counted `count` + e `visit` + e² min(1, n / c) (`count` + `visit` / 10) + n led `word` / 2 + out
-    out       7 n s `entry`: matches taken from bit sets or lists
+    out       7 n m `entry`, opindex 7 n s `entry`: matches taken from bit sets or lists
 
-Engines that index one interval a test compare sets and gaps afterwards, at 2 `check` for each survivor with any. A single event pays for
-the call of the segment too; in a batch it pays its share of that.
+dense and opindex prune by hulls, and compare the gaps of each clause of s that has any afterwards: (2 + r / 3) `check` each, with r numbers
+a row, because the values of large sets are far from each other in memory. A single event pays for the call of the segment too; in a
+batch it pays its share of that.
 """
 
 from __future__ import annotations
@@ -76,28 +80,28 @@ def dense(given: ClauseStatistics, machine: MachineConstants) -> Estimate | None
 def rein(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
     marks = given.clauses * float((1 - given.passing).sum()) * machine.mark
     lists = _blocks(given) * (2 * given.cells + 0.02 * given.columns) * machine.visit
-    work = marks + 3 * given.clauses / WORD * machine.word + lists + _out(given, machine)
-    return _with_call(1.8, machine, work + _gaps(given, machine))
+    work = marks + 3 * given.clauses / WORD * machine.word + lists + _out(given.matched, given, machine)
+    return _with_call(1.8, machine, work + _toggled(given, machine))
 
 
 def dexin(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
     step = given.clauses / WORD * (machine.word + 2 * machine.mark) + 2 * _blocks(given) * machine.visit
-    work = _pipeline(given, machine, given.clauses, step) + _out(given, machine)
-    return _with_call(18.0, machine, work + _gaps(given, machine))  # it plans with numpy
+    work = _pipeline(given, machine, given.clauses, step) + _out(given.matched, given, machine)
+    return _with_call(18.0, machine, work + _toggled(given, machine))  # it plans with numpy
 
 
 def gem(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
     step = given.clauses / WORD * (3 * machine.word + 2 * machine.mark) + 4 * _blocks(given) * machine.visit
     steps = _pipeline(given, machine, given.led * given.clauses, step)
-    work = given.columns * machine.count + steps + 1.75 * _out(given, machine)
-    return _with_call(2.5, machine, work + _gaps(given, machine))
+    work = given.columns * machine.count + steps + 1.75 * _out(given.matched, given, machine)
+    return _with_call(2.5, machine, work + _toggled(given, machine))
 
 
 def opindex(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
     counted = 3 * given.clauses * given.counted * machine.count
     partitions = given.cells * min(1.0, given.clauses / max(1, given.columns))
     signatures = given.cells * (machine.visit + partitions * (machine.count + machine.visit / 10))
-    work = counted + signatures + given.clauses * given.led * machine.word / 2 + _out(given, machine)
+    work = counted + signatures + given.clauses * given.led * machine.word / 2 + _out(given.survivors, given, machine)
     return _with_call(1.5, machine, work + _gaps(given, machine))
 
 
@@ -105,7 +109,7 @@ def _pipeline(given: ClauseStatistics, machine: MachineConstants, clauses: float
     """Returns the cost of columns one after the other, the most selective first, while that is cheaper than checking the clauses that are
     left."""
     thick = given.shares * THICK >= 1
-    left = clauses * np.concatenate([[1.0], np.cumprod(np.sort(given.passing[thick]))])
+    left = clauses * (1 - given.between) * np.concatenate([[1.0], np.cumprod(np.sort(given.passing[thick]))])
     if thick.all():
         left[-1] = 0.0
     check = machine.check * (1.2 + given.tests / 40)
@@ -113,12 +117,19 @@ def _pipeline(given: ClauseStatistics, machine: MachineConstants, clauses: float
     return plan + float((np.arange(len(left)) * step + left * check).min())
 
 
-def _out(given: ClauseStatistics, machine: MachineConstants) -> float:
-    return 7 * given.clauses * given.survivors * machine.entry
+def _out(share: float, given: ClauseStatistics, machine: MachineConstants) -> float:
+    return 7 * given.clauses * share * machine.entry
 
 
 def _gaps(given: ClauseStatistics, machine: MachineConstants) -> float:
-    return 2 * given.clauses * given.holed * machine.check
+    """Returns the cost of comparing the gaps of the clauses that hulls let pass."""
+    return (2 + given.numbers / 3) * given.clauses * given.holed * machine.check
+
+
+def _toggled(given: ClauseStatistics, machine: MachineConstants) -> float:
+    """Returns the cost of excluding clauses by the boundaries of their gaps."""
+    column = given.clauses / WORD * (3 * machine.word + 16 * machine.mark) + 16 * _blocks(given) * machine.visit
+    return given.gapped * column
 
 
 def _with_call(calls: float, machine: MachineConstants, alone: float, in_batch: float | None = None) -> Estimate:

@@ -10,7 +10,7 @@ import pytest
 from ray_pubsub import MatchIndex
 from ray_pubsub.engines.papers.dexin_plan import published_plan
 from ray_pubsub.engines.papers.gem import uniform_matches
-from ray_pubsub.workloads import Workload, dense, generate_ranges, rein
+from ray_pubsub.workloads import Workload, dense, gem, generate_ranges, rein
 
 
 @pytest.fixture(scope="module")
@@ -115,6 +115,21 @@ def test_stats_name_the_parameters(w1: Workload, engine: str, options: dict[str,
     assert {name: block.details[name] for name in names} == names
     assert {"dexin": "slots", "gem": "cells", "rein": "buckets", "opindex": "predicates"}[engine] in block.details
     assert f", {next(iter(names))} " in str(index.stats())
+
+
+def test_stats_of_the_default_count_pivots_and_buckets() -> None:
+    sparse, by_ranges = MatchIndex(), MatchIndex()
+    sparse.add_many(
+        range(3000),
+        [f"a{n % 500} = {n % 7} and b > 5" if n % 3 else f"d between {n} and {n + 900}" for n in range(3000)],
+    )
+    (block,) = sparse.stats().blocks
+    assert (block.engine, block.details["columns"], block.details["unpivoted"]) == ("pivot", 502, 0)
+    assert block.details["pivots"] == len({(n % 500, n % 7) for n in range(3000) if n % 3})
+    assert block.details["ranges"] >= 1000
+    by_ranges.add_predicates(generate_ranges(gem(subscriptions=2000, events=1)).predicates())
+    (block,) = by_ranges.stats().blocks
+    assert (block.engine, block.details) == ("dense", {"columns": 10, "buckets": 64, "gapped": 0})
 
 
 def test_explain_names_cells_and_buckets() -> None:

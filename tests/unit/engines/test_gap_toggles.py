@@ -14,6 +14,7 @@ from ray_pubsub.engines.papers.coded_segment import CodedSegment
 from ray_pubsub.engines.papers.dexin import DexinSegment
 from ray_pubsub.engines.papers.gap_lists import gap_toggles, words_of
 from ray_pubsub.engines.papers.gem import GemSegment
+from ray_pubsub.engines.papers.opindex import OpIndexSegment
 from ray_pubsub.engines.papers.rein import ReinSegment
 from ray_pubsub.kernels.papers.gap_toggles import exclude_gaps
 from ray_pubsub.model.dict_events import from_dicts
@@ -89,3 +90,13 @@ def test_the_toggles_of_every_code_against_the_pieces() -> None:
                     assert bits[number] == inside
                 else:
                     assert bits[number]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_toggled_is_not_compared_again(engine: Any) -> None:
+    """Unless a clause tests a column twice: then two flips may cancel out."""
+    vocabulary = Vocabulary()
+    texts = ["a not in (1, 5) and b != 3", "a in (2, 9)", "c > 4"]
+    assert engine(table_of(texts, vocabulary), vocabulary)._gaps is None
+    opindex = OpIndexSegment(table_of(texts, vocabulary), vocabulary)
+    assert opindex._gaps is not None, "it prunes by hulls"
