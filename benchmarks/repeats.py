@@ -1,12 +1,16 @@
 """Streams that repeat events: what the cache of code vectors saves, and what it costs where nothing repeats.
 
-python -m benchmarks repeats [--subscriptions N] [--workloads w1,w2,w3] [--distinct 1000,10000,…]
+python -m benchmarks repeats [--subscriptions N] [--workloads w1,w2,w3,logs] [--distinct 1000,10000,…]
 
 A stream draws from a number of distinct events by Zipf's law: the k-th most frequent one comes 1/k times as often as the first. The last
 stream has no two events alike. Every batch is matched twice, by the index as it is and with the cache switched off, and all matches are
 compared. Figures are CPU time per event of batches in the second half of the stream, without reading the events; beside them the time of
 the whole stream with the cache, as a part of that without: there the cache also fills, is tried and is given up. Then events of the same
 stream one by one.
+
+`logs`: 2,000 detection rules with patterns, and a stream in which no two events are equal: each is one of 500 kinds, by Zipf's law, with
+a command line and 27 fields of its own. What repeats is what the rules see of it. Beside it the time that an event by
+itself takes to be coded, which is all that a cache from values to codes could save.
 """
 
 from __future__ import annotations
@@ -14,17 +18,22 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from random import Random
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import ray_pubsub
+from benchmarks.rules import logs
+from ray_pubsub.columns.event_codes import encode_single
 from ray_pubsub.engines.contract import Hits
+from ray_pubsub.engines.pivot.segment import PivotBlock
 from ray_pubsub.engines.vector_cache import cache
 from ray_pubsub.index.segmented_index import SegmentedIndex
 from ray_pubsub.model.dict_events import read_single
 from ray_pubsub.model.event_batch import EventBatch, Lane
+from ray_pubsub.model.events import read_events
 from ray_pubsub.model.values import Kind
 from ray_pubsub.workloads import Workload, dense, partial, sparse
 
@@ -32,6 +41,7 @@ __all__ = ["main"]
 
 BATCH = 2000
 SINGLES = 8000
+LOG_KINDS, LOG_BATCH = 500, 500
 WORKLOADS: dict[str, Callable[..., Workload]] = {"w1": dense, "w2": partial, "w3": sparse}
 
 
@@ -73,16 +83,82 @@ class Events(NamedTuple):
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks repeats", description=__doc__)
     parser.add_argument("--subscriptions", type=int, default=1_000_000)
-    parser.add_argument("--workloads", default="w1,w3")
+    parser.add_argument("--workloads", default="w1,w3,logs")
     parser.add_argument("--distinct", default="1000,10000,100000,1000000")
     parser.add_argument("--batches", type=int, default=150)
     options = parser.parse_args(arguments)
     title = f"{'without':>12}{'with':>12}{'saved':>8}{'stream':>9}{'hits':>7}{'vectors':>10}{'bytes':>10}"
     print(f"{'':6}{'distinct':>12}{title}{'compared':>14}{'singles without':>18}{'with':>12}{'stream':>9}")
     for name in options.workloads.split(","):
+        if name == "logs":
+            _measure_logs(options.batches)
+            continue
         workload = WORKLOADS[name](options.subscriptions, events=1000)
         for distinct in [*map(int, options.distinct.split(",")), 0]:
             _measure(workload, distinct, options.batches)
+
+
+def _measure_logs(batches: int) -> None:
+    """A line for the log stream, in µs an event: batches of the second half, then single events, and how long coding one takes."""
+    drawn, random = Random(7), np.random.default_rng(11)
+    texts = [logs.rule(drawn) for _ in range(logs.RULES)]
+    kinds = [logs.event(drawn) for _ in range(LOG_KINDS)]
+    index = ray_pubsub.MatchIndex()
+    index.add_many(range(len(texts)), texts)
+    engine = index._books.engine
+    assert isinstance(engine, SegmentedIndex)
+    view = engine.view()
+    weight = np.cumsum(1 / np.arange(1, LOG_KINDS + 1))
+    seconds, compared = np.zeros((batches, 2)), 0
+    for number in range(batches):
+        chosen = np.searchsorted(weight, random.random(LOG_BATCH) * weight[-1])
+        events = [_log_event(kinds[kind], drawn) for kind in chosen.tolist()]
+        found: dict[int, Hits] = {}
+        for place in _in_turns(random):
+            batch = read_events(events)
+            batch.cells()
+            cache.ENABLED = bool(place)
+            start = time.process_time()
+            found[place] = view.match(batch)
+            seconds[number, place] = time.process_time() - start
+        row = np.repeat(np.arange(LOG_BATCH), np.diff(found[0].offsets))
+        assert (_ordered(row, found[1].slots) == _ordered(row, found[0].slots)).all(), "the cache gave other matches"
+        compared += len(row)
+    late = seconds[batches // 2 :].mean(axis=0) / LOG_BATCH * 1e6
+    stats = index.stats().vectors
+    assert stats is not None
+    whole, coding = _coding_of_singles(engine, kinds, drawn)
+    print(
+        f"logs  {'no two equal':>12}{late[0]:9.2f} us{late[1]:9.2f} us{1 - late[1] / late[0]:8.0%}"
+        f"{seconds[1:, 1].sum() / seconds[1:, 0].sum():8.3f}x{stats.hit_rate or 0.0:7.0%}{stats.vectors:10,}"
+        f"{stats.bytes / 2**20:7.1f} MB{compared:14,}; an event by itself {whole:.0f} us, of which coding {coding:.0f} us",
+        flush=True,
+    )
+
+
+def _log_event(kind: dict[str, Any], drawn: Random) -> dict[str, Any]:
+    own = {name: drawn.random() for name in logs.OTHERS}
+    command = f"{kind['command']} /{drawn.random():.12f}"
+    return kind | own | {"command": command}
+
+
+def _coding_of_singles(engine: SegmentedIndex, kinds: list[dict[str, Any]], drawn: Random) -> tuple[float, float]:
+    """Medians in µs: an event by itself, without the cache; and coding it for all blocks."""
+    cache.ENABLED = False
+    view = engine.view()
+    blocks: list[Any] = [block for block in view.snapshot.blocks if isinstance(block, PivotBlock)]
+    whole, coding = [], []
+    for kind in kinds:
+        single = read_single(_log_event(kind, drawn), view.attributes, strict=False)
+        start = time.perf_counter()
+        view.match(single)
+        whole.append(time.perf_counter() - start)
+        single = read_single(_log_event(kind, drawn), view.attributes, strict=False)
+        start = time.perf_counter()
+        for block in blocks:
+            encode_single(single, block.space, block._vocabulary)
+        coding.append(time.perf_counter() - start)
+    return float(np.median(whole)) * 1e6, float(np.median(coding)) * 1e6
 
 
 def _stream(distinct: int, batches: int, random: np.random.Generator) -> Iterator[NDArray[np.int64]]:

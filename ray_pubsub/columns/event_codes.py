@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.coding import KINDS, MATCH, NO_MATCH, CodeSpace
+from ray_pubsub.columns.opaque.remembered_strings import CodesOfString, RememberedStrings
 from ray_pubsub.columns.pattern_set import PatternSet
 from ray_pubsub.columns.string_hashes import distinct_of
 from ray_pubsub.columns.string_table import StringTable
@@ -272,13 +273,21 @@ class PatternColumns:
     def __init__(self, space: CodeSpace, numbers: list[int]) -> None:
         self._columns = np.array(numbers, dtype=np.int32) + np.int32(len(space.attributes))
         self._set = PatternSet([space.patterns[number].leaf for number in numbers])
+        self._remembered = RememberedStrings()
         self._refusals = np.flatnonzero(np.isin(self._columns, list(space.refusals)))
         self._rank = np.full(len(numbers), -1, np.int32)
         """Of each pattern: its position in `_refusals`, or -1."""
         self._rank[self._refusals] = np.arange(len(self._refusals))
 
-    def single(self, text: str) -> tuple[list[int], list[int]]:
-        """Returns the columns and codes of one string."""
+    def single(self, text: str) -> CodesOfString:
+        """Returns the columns and codes of one string; the lists must not be changed."""
+        known = self._remembered.get(text)
+        if known is None:
+            known = self._evaluated(text)
+            self._remembered.put(text, known)
+        return known
+
+    def _evaluated(self, text: str) -> CodesOfString:
         numbers = self._set.matches_of(text)
         columns = self._columns
         found = [int(columns[number]) for number in numbers]

@@ -13,8 +13,9 @@ import pytest
 from rich.console import Console
 
 from benchmarks.quick import comparison
-from benchmarks.quick.comparison import Budget, compare, given
+from benchmarks.quick.comparison import Budget, compare, given, in_order
 from benchmarks.quick.user_data import UserDataError, read_event_file, read_subscription_file
+from ray_pubsub import MatchIndex
 
 RULES: list[dict[str, Any]] = [
     {"id": f"r{number}", "expression": f"price < {number} and city in ('Bonn', 'Riga')"} for number in range(40)
@@ -76,3 +77,11 @@ def test_engines_are_compared_until_the_time_is_over(
     assert "1 subscriptions were refused, the first: 'bad'" in out
     assert "auto (" in out and "dexin" in out and "no time left" in out
     assert "with the specification on a sample" in out and "on more shards" in out
+
+
+def test_own_events_are_matched_once_in_their_order() -> None:
+    """So that repetitions in them, and nothing else, are found in the cache."""
+    index = MatchIndex()
+    index.add_many([each["id"] for each in RULES], [each["expression"] for each in RULES])
+    seconds, found = in_order(index, EVENTS)
+    assert seconds > 0 and found == len(index.match_many(EVENTS)) > 0
