@@ -35,8 +35,8 @@ SHORTEST_CELL = 5
 """The length of `"a":1`, without the comma."""
 SHORTEST_ELEMENT = 2
 """The length of `1,` in a list."""
-FEWEST_SCANNED, LONG = 8, 8192
-"""Fewer documents, with fewer bytes in all, are not worth a scan."""
+FEWEST_SCANNED, FEWEST_UNKNOWN, LONG = 2, 8, 8192
+"""Fewer documents, with fewer bytes in all, are not worth a scan: of known attributes, and of attributes that have to be learned."""
 FEW_HARD = 16
 """All documents are scanned again unless fewer than one in this many has attributes that were not known."""
 
@@ -47,8 +47,12 @@ def from_json(
     lines: Any, event_id: str | None = None, attributes: AttributeTree | None = None, *, strict: bool = True
 ) -> EventBatch:
     """Returns the batch of the documents (documents.py). Only `attributes` are read, or all if None. `strict` as for events.read_events."""
+    event = _only_document(lines)
+    if event is not None:
+        return from_dicts([event], event_id, attributes, strict=strict)
     documents = documents_of(lines)
-    if documents.size < FEWEST_SCANNED and len(documents.raw) < LONG:
+    fewest = FEWEST_UNKNOWN if attributes is None else FEWEST_SCANNED
+    if documents.size < fewest and len(documents.raw) < LONG:
         return _loaded_batch(documents, event_id, attributes, strict)
     if attributes is not None:
         return _read(documents, event_id, attributes, strict)[0]
@@ -60,6 +64,24 @@ def from_json(
         if len(more) > len(names):
             batch, _ = _read(documents, event_id, more, strict, every=True)
     return batch
+
+
+def _only_document(lines: Any) -> dict[str, Any] | None:
+    """Returns the object of a short text that is certainly one valid document: finding its lines would take longer than reading it."""
+    if isinstance(lines, list) and len(lines) == 1:
+        lines = lines[0]
+    if type(lines) not in (bytes, str) or len(lines) >= LONG:
+        return None
+    newline = lines.find(b"\n" if type(lines) is bytes else "\n")
+    if 0 <= newline < len(lines) - 1:  # mostly there are several documents
+        return None
+    try:
+        if type(lines) is str and not lines.isascii():
+            lines = lines.encode()  # a lone surrogate is no valid text
+        event = json.loads(lines.decode() if type(lines) is bytes else lines)
+    except (ValueError, RecursionError):  # the error is worded below
+        return None
+    return event if type(event) is dict else None
 
 
 def _names(batch: EventBatch) -> set[str]:

@@ -52,7 +52,7 @@ def _table(tree: AttributeTree, size: int, event_id: str | None, every: bool) ->
         prefix = waiting.pop()
         node = tree.node(prefix)
         attributes, prefixes = dict(list(node.attributes.items())), dict(list(node.prefixes.items()))
-        # A name with half of a surrogate pair needs an escape in JSON, and documents with escapes in keys are not read by this table.
+        # A name with half of a surrogate pair needs an escape in JSON, and documents with such keys are not read by this table.
         keys = dict.fromkeys(key for key in (*attributes, *prefixes) if is_unicode(key))
         if prefix is None and event_id is not None:
             keys[event_id] = None

@@ -2,7 +2,7 @@
 
 Attributes may be nested. A node is an object that leads to attributes (ray_pubsub/model/attribute_tree.py), node 0 is the document
 itself; an entry is a key of a node. The cells of a document are those of the dictionary that json.loads would return. A document for
-which that is not certain (a repeated key, a key with an escape, a list of lists or of objects, any error) is marked as hard and has no
+which that is not certain (a repeated key, a list of lists or of objects, any error) is marked as hard and has no
 cells.
 """
 
@@ -23,18 +23,22 @@ from ray_pubsub.kernels.json.syntax import (
     OPEN_LIST,
     OPEN_OBJECT,
     QUOTE,
+    has_lone_surrogate,
     number_end,
     skip_colon,
     skip_space,
     skip_value,
     string_end,
 )
+from ray_pubsub.kernels.json.unescape import unescape_string
 from ray_pubsub.kernels.json.values import KINDS, LIST, NUMBER, STRING, read_list, read_value
 
 __all__ = ["Cells", "Keys", "build_keys", "group_cells", "scan_documents"]
 
 MOST_NODES = 33
 """Nested in each other: the document and DEEPEST_NESTING levels (model/dict_events.py)."""
+MOST_KEY = 1024
+"""The bytes of a key with escapes; a document with a longer one is hard."""
 GUESSES = 256
 UPPER = np.uint64(0xFFFFFFFF00000000)
 
@@ -121,6 +125,7 @@ def scan_documents(data, start, stop, keys, seed, cells, elements, hard):
     attributes = len(cells.escaped)
     seen, given = np.full(len(keys.start) + 1, -1, np.int64), np.full(attributes, -1, np.int64)
     nodes, stack = np.zeros(MOST_NODES, np.int64), np.empty(DEEPEST, np.uint8)
+    key = np.empty(MOST_KEY, np.uint8)
     # Documents mostly have the keys of the one before, in the same order: the bytes are compared with those, and not searched.
     guess_start, guess_length = np.zeros(GUESSES, np.int64), np.full(GUESSES, -1, np.int64)
     guess_node, guess_entry = np.zeros(GUESSES, np.int64), np.zeros(GUESSES, np.int64)
@@ -160,10 +165,17 @@ def scan_documents(data, start, stop, keys, seed, cells, elements, hard):
                     place += length + 1
                 else:
                     closing, escaped = string_end(first, place, end)
-                    if closing < 0 or escaped > 0:
+                    if closing < 0:
                         place = FAILED
                         break
-                    entry = _find(first + place, closing - place, node, keys, seed)
+                    if escaped == 0:
+                        entry = _find(first + place, closing - place, node, keys, seed)
+                    elif closing - place > MOST_KEY or (escaped == 3 and has_lone_surrogate(first, place, closing)):
+                        place = FAILED
+                        break
+                    else:
+                        length = unescape_string(data, place, closing, key, 0)
+                        entry = _find(key.ctypes.data, length, node, keys, seed)
                     guess_start[turn], guess_length[turn] = place, closing - place
                     guess_node[turn], guess_entry[turn] = node, entry
                     place = closing + 1

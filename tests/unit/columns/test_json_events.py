@@ -187,6 +187,25 @@ def test_lists_of_scalars_need_no_dictionary(monkeypatch: pytest.MonkeyPatch) ->
     assert select_events(found, half).rows() == wanted[::2]
 
 
+def test_keys_with_escapes_need_no_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """json.dumps writes every letter that is not ASCII as an escape."""
+    events = [{"größe": place, "名前": {"k\\y": "x"}, 'a"b': [1], "unbekannt ü": 1, "😀": 2.5} for place in range(3)]
+    tree = AttributeTree(["größe", "名前.k\\y", 'a"b', "😀", "absent ü"])
+    wanted = from_dicts(events, None, tree).rows()
+    monkeypatch.setattr(json_events, "_loaded", None)
+    for plainly in (True, False):
+        assert from_json([json.dumps(event, ensure_ascii=not plainly) for event in events], None, tree).rows() == wanted
+
+
+def test_one_document_is_read_without_looking_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_events, "documents_of", None)
+    tree = AttributeTree(["n", "é"])
+    for text in ('{"n": 1, "é": "ü"}', '{"n": 1, "é": "ü"}\n'):
+        for lines in (text, text.encode(), [text], [text.encode()]):
+            assert from_json(lines, None, tree).rows() == from_dicts([json.loads(text)]).rows()
+    assert from_json('{"n": 1, "id": "x"}', "id", tree).ids.tolist() == ["x"]
+
+
 @pytest.mark.parametrize("size", [LIST_ELEMENTS, LIST_ELEMENTS + 1])
 def test_the_longest_list(size: int) -> None:
     document = b'{"n": 1, "s": [' + b"1," * (size - 1) + b"1]}"
