@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +18,10 @@ __all__ = ["MOST_WAITING", "AdmissionControl"]
 MOST_WAITING = 64
 """The most callers that may wait. Each holds a thread, and the lower levels must leave some threads to the higher ones."""
 
+URGENT_FOR, KEPT = 0.25, 4
+"""For this many seconds after a batch was admitted or done, lower levels have one place in KEPT of theirs: what is at work already is not
+interrupted, and the next urgent batch would wait for it."""
+
 Waiter = tuple[int, int]
 """The negated level and the order of arrival: the smallest waiter is admitted next."""
 
@@ -26,6 +31,7 @@ class AdmissionControl:
 
     Each level may use a share of the places: the highest level all of them, the lowest the smallest share. So an urgent batch finds a
     place, with few others at work ahead of it, however many batches of low levels arrive. The places to wait in are shared in the same way.
+    While urgent batches come, lower levels have a part of their places only, at least one.
     """
 
     def __init__(self, most: int, most_bytes: int, patience: float, levels: int = 1) -> None:
@@ -35,6 +41,8 @@ class AdmissionControl:
         self._arrivals = itertools.count()
         self.inside = self.bytes = self.refused = 0
         self._refused_by_level = [0] * levels
+        self._seen = [-math.inf] * levels
+        """When a batch of each level was admitted or done last."""
         self._seconds = 0.05
         """The seconds that a batch takes, as a moving average."""
 
@@ -63,6 +71,7 @@ class AdmissionControl:
                 self._change.notify_all()  # another waiter may be the first now
             self.inside += 1
             self.bytes += size
+            self._seen[urgency] = time.monotonic()
         started = time.monotonic()
         try:
             yield
@@ -70,6 +79,7 @@ class AdmissionControl:
             with self._change:
                 self.inside -= 1
                 self.bytes -= size
+                self._seen[urgency] = time.monotonic()
                 self._seconds += 0.1 * (time.monotonic() - started - self._seconds)
                 self._change.notify_all()
 
@@ -91,7 +101,10 @@ class AdmissionControl:
     def _may_enter(self, waiter: Waiter, size: int) -> bool:
         if self._waiters[0] != waiter:
             return False
-        places = self._share(self._most, -waiter[0])
+        level = -waiter[0]
+        places = self._share(self._most, level)
+        if max(self._seen[level + 1 :], default=-math.inf) > time.monotonic() - URGENT_FOR:
+            places = max(1, places // KEPT)
         return self.inside == 0 or (self.inside < places and self.bytes + size <= self._most_bytes)
 
     def _share(self, whole: int, level: int) -> int:

@@ -106,6 +106,19 @@ def test_low_levels_leave_places_to_higher_ones() -> None:
     assert control.refused_by_level() == [1, 1, 1, 1]
 
 
+def test_while_urgent_batches_come_low_levels_have_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    control = AdmissionControl(16, 1000, 0.0, levels=4)
+    with control.admitted(1, level=3):
+        pass
+    with control.admitted(1, level=0), pytest.raises(OverloadedError), control.admitted(1, level=0):
+        raise AssertionError
+    monkeypatch.setattr(admission_control, "URGENT_FOR", 0.0)  # as if that time had passed
+    with ExitStack() as stack:
+        for _ in range(4):
+            stack.enter_context(control.admitted(1, level=0))
+        assert control.inside == 4
+
+
 def test_without_rules_all_places_are_for_all() -> None:
     control = AdmissionControl(8, 1000, 0.0, levels=4)
     with ExitStack() as stack:
