@@ -72,6 +72,7 @@ def parse_value(text: str, limits: Limits) -> Term | None:
         parser = _Parser(text, limits)
         found = _term(parser.value())
         check_has_value(found)
+        predicates.check_condition(found, limits)
     except GIVEN_UP:
         return None
     return found

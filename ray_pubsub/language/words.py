@@ -36,6 +36,8 @@ KEYWORDS = {
     "true": "TRUE",
     "false": "FALSE",
 }
+WORDS_OF_CASE = {"case", "when", "then", "else", "end"}
+"""Names as any other, but for within `case … end`, where only a quoted one is a name."""
 MOMENTS = {"current_timestamp": "now", "current_date": "today"}
 """SQL's names for the current time. An attribute with such a name must be quoted."""
 BARE_NAME = re.compile(r"[^\W\d][\w$]*(?:\.[^\W\d][\w$]*)*")
@@ -130,7 +132,7 @@ def write_name(name: str) -> str:
     if (
         BARE_NAME.fullmatch(name)
         and name.lower() not in MOMENTS
-        and not any(part.lower() in KEYWORDS for part in name.split("."))
+        and not any(part in KEYWORDS or part in WORDS_OF_CASE for part in name.lower().split("."))
     ):
         return name
     return '"' + name.replace('"', '""') + '"'

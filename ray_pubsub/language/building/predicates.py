@@ -53,6 +53,7 @@ __all__ = [
     "bare",
     "between",
     "changed",
+    "check_condition",
     "check_leaf",
     "check_leaves",
     "check_pattern",
@@ -79,6 +80,8 @@ Subject = Term
 def comparison(left: Subject, symbol: str, right: Subject, limits: Limits) -> Tree:
     """Builds `left symbol right`. If neither side is a constant, the comparison is a term of its own, true or false."""
     operator = SYNONYMS[symbol]
+    check_condition(left, limits)
+    check_condition(right, limits)
     quantifier = next((side for side in (left, right) if isinstance(side, Call) and side.function in QUANTIFIERS), None)
     if quantifier is not None:
         if quantifier is left:
@@ -226,6 +229,12 @@ def check_leaves(tree: Tree, limits: Limits) -> None:
         raise ExpressionLimitError("leaves", limits.leaves, count)
 
 
+def check_condition(subject: Subject, limits: Limits) -> None:
+    """Checks the predicates of a condition that is compared as a value: the finished tree has only its name."""
+    if isinstance(subject, Condition):
+        check_leaves(subject.tree, limits)
+
+
 CHECKED = {"ip_in", "exists", "geo_within", "geo_in_box", "geo_in_polygon"}
 """Functions whose constants must be checked one by one."""
 
@@ -300,6 +309,7 @@ def check_pattern(leaf: Like | Regexp, limits: Limits) -> None:
 def _checked(subject: Subject, build: Callable[[str], Leaf], limits: Limits) -> Leaf:
     """Returns the predicate on an attribute or a term. A predicate on a constant is evaluated, and its truth is returned."""
     check_has_value(subject)
+    check_condition(subject, limits)
     leaf = build("" if isinstance(subject, Operand) else computed_name(subject))
     for operand in (subject, *operands(leaf)):
         if isinstance(operand, Operand) and isinstance(operand.plain, BrokenConstant):

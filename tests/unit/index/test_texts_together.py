@@ -82,6 +82,7 @@ BAD = [
     "(x and y) > 5", "length(x) like 'a'", "x + y like 'a'", "length(x) ilike 'a'", "lower(x) ilike 5", "any(x) = 5 = 5",
     "(x) (y) = 5", "x y = 5", "x + = 5", "(x or y + 1) = 5", "5 + 'a' = x", "lower('A') = 5", "[1, 2] = 5", "case when x then 1 = 5",
     "x || y between 1 and 2", "(x = 5", "((x) = 5", "x\u00a0and\u00a0y = 5", "lower(x) between 'a'", "lower(x) = 'a' 'b'",
+    "(x regexp '(') = true", "false > (x = 1 or x not like 'a!' escape '!')", "(ip_in(x, '10.0.0./8')) is null",
     "x + 99999999999999999999 = 1", "x ilike 'a!' escape '!'", '"\0x" = 1', '"\0lower(x)" = 1', 5, None, b"x = 5",
 ]  # fmt: skip
 

@@ -318,6 +318,10 @@ PLACES = [
     "x = 1 and\n  ^lower(y, z) = 'a'",
     "x = 1 and ^extract(houre from y) = 1",
     "x = 1 and list_has_any(y, [1, ^1e400])",
+    "(x regexp ^'(') is null",
+    "y = (x = 1 or x like ^'a!' escape '!')",
+    "(ip_in(x, ^'10.0.0./8')) in (true, y)",
+    "exists(items, (ip_in(x, ^'10.0.0./8')) = false)",
 ]
 
 

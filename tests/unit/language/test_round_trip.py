@@ -12,6 +12,7 @@ from ray_pubsub.errors import ExpressionError, ExpressionLimitError, ExpressionT
 from ray_pubsub.language.parser import parse
 from ray_pubsub.language.printer import write
 from ray_pubsub.language.shapes import ShapeCache
+from ray_pubsub.language.terms import attributes_of
 from ray_pubsub.language.tree import And, Comparison, Not, Operand, Or, Tree
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
@@ -242,6 +243,15 @@ def test_edited_texts_parse_the_same_through_the_cache(
         for place, character in edits:
             text = text[: place % (len(text) + 1)] + character + text[place % (len(text) + 1) :]
         assert outcome(lambda each: cache.parse(each).tree, text) == outcome(parse, text)
+
+
+@pytest.mark.parametrize("name", ["case", "when", "Then", "else", "END", "a.end", "and", "from", "date", "any"])
+def test_a_name_that_is_a_word_of_sql_stays_one_within_a_case(name: str) -> None:
+    tree = parse(
+        f"""case when "{name}" = 1 then "{name}" when x then 1 else "{name}" end = 2 and lower("{name}") = 'a'"""
+    )
+    assert same(parse(write(tree)), tree)
+    assert attributes_of(tree) == {name, "x"}
 
 
 @pytest.mark.parametrize(
