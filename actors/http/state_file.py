@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.http.tokens import SHORTEST_TOKEN
-from actors.storage.private_folder import make_private_folder, sync_folder, tighten_file
+from actors.storage.private_folder import make_private_folder, sync_path, tighten_file
 from ray_pubsub.errors import StoreError
 
 __all__ = ["StateFile"]
@@ -127,6 +127,6 @@ def write_private(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
-        sync_folder(path.parent)
+        sync_path(path.parent)
     except OSError as error:
         raise StoreError(str(path), error.strerror or str(error)) from None

@@ -15,7 +15,7 @@ from pathlib import Path
 from actors.storage.checksum_records import checksums_of
 from actors.storage.data_folder import MANIFEST, OWN_NAMES, RESTORING, STORES, DataFolder, alone_in, file_errors
 from actors.storage.page_checksums import PageChecksums
-from actors.storage.private_folder import make_private_folder, sync_folder
+from actors.storage.private_folder import make_private_folder, sync_path
 from actors.storage.recorded_pages import RecordedPages
 from actors.storage.sqlite_file import SqliteFile, connect, store_errors
 from ray_pubsub.errors import StoreError
@@ -50,11 +50,11 @@ def copy_store(source: str, folder: Path) -> None:
         except StoreError:
             draft.unlink(missing_ok=True)
             raise
-        _sync(draft)
+        sync_path(draft)
         reach("backup.rename")
         draft.rename(target)
         PageChecksums(target).close()
-        sync_folder(folder)
+        sync_path(folder)
 
 
 def _copied(source: Path, draft: Path, *, last: bool) -> bool:
@@ -93,10 +93,10 @@ def finish_copy(data_dir: Path, folder: Path) -> None:
         draft = folder / f"{MANIFEST}.new"
         shutil.copyfile(data_dir / MANIFEST, draft)
         draft.chmod(0o600)
-        _sync(draft)
+        sync_path(draft)
         reach("backup.manifest")
         draft.rename(folder / MANIFEST)
-        sync_folder(folder)
+        sync_path(folder)
 
 
 def restore(copy: Path, data_dir: Path) -> None:
@@ -119,7 +119,7 @@ def restore(copy: Path, data_dir: Path) -> None:
                 raise StoreError(str(data_dir), "is not empty; a copy is put back into a new or an empty folder only")
             try:
                 draft.mkdir(mode=0o700)
-                sync_folder(data_dir)
+                sync_path(data_dir)
                 _fill(draft, copy)
                 _move(draft, data_dir)
             except Exception:
@@ -144,7 +144,7 @@ def _fill(draft: Path, copy: Path) -> None:
     (draft / "server.lock").unlink()
     for each in draft.iterdir():
         each.chmod(0o600)
-        _sync(each)
+        sync_path(each)
 
 
 def _move(draft: Path, data_dir: Path) -> None:
@@ -152,10 +152,10 @@ def _move(draft: Path, data_dir: Path) -> None:
     for each in sorted(draft.iterdir(), key=lambda path: path.name == MANIFEST):
         reach("restore.rename")
         each.rename(data_dir / each.name)
-    sync_folder(data_dir)
+    sync_path(data_dir)
     reach("restore.finish")
     draft.rmdir()
-    sync_folder(data_dir)
+    sync_path(data_dir)
 
 
 def _clear(data_dir: Path) -> None:
@@ -181,11 +181,3 @@ def _renewed(store: str, path: Path, copy: Path) -> str | None:
     except StoreError as error:
         raise StoreError(str(copy / path.name), error.reason) from error
     return None if row is None else str(row[0])
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

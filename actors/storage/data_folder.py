@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
-from actors.storage.private_folder import make_private_folder, sync_folder, tighten_file
+from actors.storage.private_folder import make_private_folder, sync_path, tighten_file
 from actors.storage.sqlite_file import file_reason
 from ray_pubsub.errors import StoreError
 from ray_pubsub.failpoints import reach
@@ -151,7 +151,7 @@ class DataFolder:
             os.fsync(file.fileno())
         reach("manifest.rename")
         draft.rename(path)
-        sync_folder(self.path)
+        sync_path(self.path)
 
 
 @contextmanager

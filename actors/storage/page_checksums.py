@@ -38,7 +38,7 @@ from actors.storage.checksum_records import (
     valid_records,
     with_checks,
 )
-from actors.storage.private_folder import sync_folder
+from actors.storage.private_folder import sync_path
 from actors.storage.write_ahead_log import WriteAheadLog
 from ray_pubsub.errors import StoreError
 from ray_pubsub.failpoints import reach
@@ -203,7 +203,7 @@ class PageChecksums:
             os.fsync(file)
             reach("checksums.rename")
             draft.rename(self.path)
-            sync_folder(self.path.parent)
+            sync_path(self.path.parent)
         except BaseException:
             os.close(file)
             raise

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ray_pubsub.errors import StoreError
 
-__all__ = ["make_private_folder", "sync_folder", "tighten_file"]
+__all__ = ["make_private_folder", "sync_path", "tighten_file"]
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -24,7 +24,7 @@ def make_private_folder(folder: Path, own: Iterable[str]) -> None:
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for each in reversed(missing):
-        sync_folder(each.parent)
+        sync_path(each.parent)
     found = folder.stat()
     if not found.st_mode & OTHERS or missing:
         return
@@ -45,9 +45,9 @@ def tighten_file(path: Path) -> None:
             _without_others(path, found)
 
 
-def sync_folder(folder: Path) -> None:
-    """Syncs a folder. Without it a new file might be missing after a power failure, even if its content was synced."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync_path(path: Path) -> None:
+    """Syncs a file or a folder. Unless its folder is synced too, a new file might be missing after a power failure."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

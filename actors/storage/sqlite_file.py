@@ -18,7 +18,7 @@ from urllib.parse import quote
 from actors.storage.checksum_records import checksums_of
 from actors.storage.database import DamagedContentError
 from actors.storage.page_checksums import PageChecksums
-from actors.storage.private_folder import sync_folder, tighten_file
+from actors.storage.private_folder import sync_path, tighten_file
 from ray_pubsub.errors import StoreError
 from ray_pubsub.failpoints import reach
 
@@ -240,7 +240,7 @@ def _prepared(path: Path, application: int | None, version: int, create: bool) -
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect in a new file
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if is_new:
-            sync_folder(path.parent)
+            sync_path(path.parent)
         return PageChecksums(path)
     except OSError as error:
         raise StoreError(str(path), file_reason(error)) from error
