@@ -9,7 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import ray
-from ray.exceptions import ActorDiedError, GetTimeoutError, RayActorError, RayError, RayTaskError
+from ray.exceptions import (
+    ActorDiedError,
+    ActorUnschedulableError,
+    GetTimeoutError,
+    RayActorError,
+    RayError,
+    RayTaskError,
+)
 
 from actors.cluster.ray_internals import server_of_ended_actor
 from actors.transport.object_refs import StoredRef
@@ -22,6 +29,10 @@ Result = TypeVar("Result")
 PAUSE, LONGEST_PAUSE = 0.02, 0.5
 FETCH_TIMEOUT = 30.0
 SHORTEST_NAMED = 0.1
+START_AGAIN = (
+    "start() it again with its data_dir; if that is lost too, with restore= and a copy that backup() made. A server with store= survives "
+    "the loss of a machine"
+)
 
 
 class Deadline:
@@ -111,12 +122,12 @@ def _reraise(error: RayError, who: str, timeout: float) -> NoReturn:
         # Ray may raise the same error for a process that is being restarted and for one that never will be.
         ended = server_of_ended_actor(error.actor_id) if isinstance(error, ActorDiedError) else None
         if ended is not None:
-            reason = (
-                f"the server {ended!r} runs no more: it was stopped, or its machine is lost. start() it again with its data_dir; if that "
-                "is lost too, with restore= and a copy that backup() made. A server with store= survives the loss of a machine"
-            )
+            reason = f"the server {ended!r} runs no more: it was stopped, or its machine is lost. {START_AGAIN}"
             raise UnavailableError(who, reason, died=True, gone=True) from None
         raise UnavailableError(who, "its process died or is restarting", died=True) from None
+    if isinstance(error, ActorUnschedulableError):  # final: Ray places it on no other node, because its files are on that one
+        reason = f"the machine that has the server's data_dir is lost, so Ray does not restart it. {START_AGAIN}"
+        raise UnavailableError(who, reason, died=True, gone=True) from None
     raise UnavailableError(who, str(error).partition("\n")[0]) from error
 
 

@@ -18,6 +18,7 @@ import json, sys, time
 import pyarrow as pa
 import ray
 from ray.cluster_utils import Cluster
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 import ray_pubsub
 from ray_pubsub.errors import RayPubSubError
 
@@ -94,11 +95,45 @@ try:
         yield {"before": before, "after": is_here(server.registry), "delivered": delivered,
                "again": [again.delivered, again.duplicates], "later": later, "kept": kept}
 
+    def on_the_lost_node():
+        @ray.remote(num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(other.node_id, soft=False))
+        def begin():
+            server = ray_pubsub.start(1, folder + "-lost", "lost", lease=1.0)
+            server.subscribe("desk", "x > 5", id="a")
+            delivered = server.publish({"x": 6}).deliveries.delivered
+            server.close()
+            return delivered
+
+        delivered = ray.get(begin.remote(), timeout=120)
+        server = ray_pubsub.connect("lost")
+        before = places(server)
+        yield
+        errors = {}
+        for name, call in (
+            ("subscribe", lambda: server.subscribe("desk", "x > 7", id="b")),
+            ("publish", lambda: server.publish({"x": 6})),
+            ("poll", lambda: server.poll("desk")),
+            ("connect", lambda: ray_pubsub.connect("lost")),
+        ):
+            ends = time.monotonic() + 60
+            while time.monotonic() < ends:
+                try:
+                    call()
+                except RayPubSubError as error:
+                    errors[name] = str(error)
+                    if getattr(error, "gone", name == "connect"):
+                        break
+                time.sleep(0.1)
+        with patient(lambda: ray_pubsub.start(1, folder + "-lost", "lost", lease=1.0)) as again:
+            kept = [each.event["x"] for each in again.poll("desk")]
+            yield {"before": before, "delivered": delivered, "errors": errors, "kept": kept,
+                   "texts": [each.expression for each in again.subscriptions()]}
+
     with (
         ray_pubsub.start(3, folder, "nodes", coordinators=2, lease=2.0) as nodes,
         ray_pubsub.start(1, store=url, name="anywhere", lease=1.0) as anywhere,
     ):
-        running = {"folder": in_a_folder(nodes), "database": in_a_database(anywhere)}
+        running = {"folder": in_a_folder(nodes), "database": in_a_database(anywhere), "lost": on_the_lost_node()}
         for each in running.values():
             next(each)
         cluster.remove_node(other, allow_graceful=False)
@@ -135,6 +170,17 @@ def test_two_nodes_and_the_loss_of_one(found: dict[str, Any]) -> None:
     assert seen["delivered"] > 0
     assert seen["again"] == [0, seen["delivered"]], "delivered once, although a node was lost in between"
     assert seen["kept"] == seen["delivered"]
+
+
+def test_the_node_of_the_registry_and_its_folder_is_lost(found: dict[str, Any]) -> None:
+    """The error says what to do, and that works: here the folder is still there, as on a volume."""
+    seen = found["lost"]
+    assert not seen["before"]["registry"] and not seen["before"]["coordinator 0"]
+    assert "no server 'lost' runs" in seen["errors"].pop("connect")
+    assert {*seen["errors"]} == {"subscribe", "publish", "poll"}
+    for text in seen["errors"].values():
+        assert "start() it again with its data_dir" in text and "restore=" in text
+    assert (seen["delivered"], seen["kept"], seen["texts"]) == (1, [6], ["x > 5"])
 
 
 def run(program: str, *arguments: str, folder: Path) -> dict[str, Any]:

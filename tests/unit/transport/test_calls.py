@@ -8,9 +8,10 @@ import threading
 from typing import Any
 
 import pytest
+from ray.exceptions import ActorUnschedulableError
 
 from actors.transport.calls import answer_async, sent
-from ray_pubsub.errors import SettingError
+from ray_pubsub.errors import SettingError, UnavailableError
 
 
 class Method:
@@ -37,6 +38,15 @@ def test_an_argument_that_cannot_be_sent(argument: Any) -> None:
 
 def test_others_are_sent() -> None:
     assert pickle.loads(sent(Method(), 1, nested(10))) == (1, nested(10))
+
+
+async def test_a_lost_machine_is_not_asked_again_and_the_error_says_what_to_do() -> None:
+    """Ray's error for an actor that may only be on the node that has its files."""
+    reply: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    reply.set_exception(ActorUnschedulableError("the node doesn't exist any more"))
+    with pytest.raises(UnavailableError, match=r"start\(\) it again with its data_dir") as caught:
+        await answer_async(reply, "the registry", 60.0)
+    assert caught.value.gone
 
 
 @pytest.mark.parametrize("steps", range(4))
