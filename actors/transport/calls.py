@@ -22,7 +22,7 @@ from actors.cluster.ray_internals import server_of_ended_actor
 from actors.transport.object_refs import StoredRef
 from ray_pubsub.errors import RayPubSubError, SettingError, UnavailableError
 
-__all__ = ["Deadline", "answer", "answer_async", "answers", "fetched", "retried", "sent"]
+__all__ = ["Deadline", "answer", "answer_async", "answers", "fetched", "retried", "sent", "stored"]
 
 Result = TypeVar("Result")
 
@@ -75,6 +75,15 @@ def fetched(stored: StoredRef) -> Any:
     return answer(stored.reference, "the object store", FETCH_TIMEOUT)
 
 
+def stored(value: Any) -> Any:
+    """Puts a large argument into the object store and returns its reference. Raises UnavailableError if there is no room, neither in
+    shared memory nor on the disk to which Ray moves objects."""
+    try:
+        return ray.put(value)
+    except RayError as error:
+        _reraise(error, "the object store", 0)
+
+
 def answers(references: Sequence[Any], who: Sequence[str], timeout: float) -> list[Any | Exception]:
     """Returns the replies to several calls: for each its result, or its error."""
     if not references:
@@ -125,7 +134,7 @@ def _reraise(error: RayError, who: str, timeout: float) -> NoReturn:
             reason = f"the server {ended!r} runs no more: it was stopped, or its machine is lost. {START_AGAIN}"
             raise UnavailableError(who, reason, died=True, gone=True) from None
         raise UnavailableError(who, "its process died or is restarting", died=True) from None
-    if isinstance(error, ActorUnschedulableError):  # final: Ray places it on no other node, because its files are on that one
+    if isinstance(error, ActorUnschedulableError):  # final: an actor with files may be on their node only
         reason = f"the machine that has the server's data_dir is lost, so Ray does not restart it. {START_AGAIN}"
         raise UnavailableError(who, reason, died=True, gone=True) from None
     raise UnavailableError(who, str(error).partition("\n")[0]) from error

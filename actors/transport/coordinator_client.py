@@ -12,11 +12,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import ray
 from numpy.typing import NDArray
 
 from actors.transport.actor_handles import own_node
-from actors.transport.calls import Deadline, answer, answer_async, fetched, retried
+from actors.transport.calls import Deadline, answer, answer_async, fetched, retried, stored
 from actors.transport.client_pool import ClientPool
 from actors.transport.connection import SocketAddress
 from actors.transport.dispatch import Call, replies
@@ -130,7 +129,7 @@ class _Publish:
         ].publish_prepared  # raises if this is closed: Ray would start a cluster to put something in
         shared = self.publication.events.shared
         if not shared.small:
-            shared.store(ray.put)
+            shared.store(stored)
         return publish.remote(self._request())
 
     def finish(self, reply: PublishReply) -> PublishReply:

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import ray
-
 from actors.transport.actor_handles import ActorHandles, own_node
-from actors.transport.calls import Deadline, answer, answers, fetched
+from actors.transport.calls import Deadline, answer, answers, fetched, stored
 from actors.transport.client_pool import PATIENCE, ClientPool
 from actors.transport.connection import SocketAddress
 from actors.transport.dispatch import Call, replies
@@ -136,7 +134,7 @@ class _Match:
         if request.events.small:
             return shard.match.remote(request)
         # As a top-level argument a reference becomes the object, in the shard's memory map.
-        events = request.events.store(ray.put).reference
+        events = request.events.store(stored).reference
         match = shard.match_stored.options(num_returns=2)
         reply, self.matches = match.remote(
             events, request.lineage, request.needed, request.timeout, request.numbers, request.level

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import ray
+from ray.exceptions import ObjectStoreFullError
 
 from actors.client import publishing
 from actors.client.preparing import prepare
@@ -19,6 +20,7 @@ from actors.transport import coordinator_client, dispatch
 from actors.transport.calls import Deadline
 from actors.transport.client_pool import ClientPool
 from actors.transport.coordinator_client import Publication
+from actors.transport.object_refs import SMALL_EVENTS
 from actors.transport.publish_reply import PublishReply
 from actors.transport.published_events import PublishRequest
 from ray_pubsub.errors import OverloadedError, SettingError, UnavailableError
@@ -174,6 +176,20 @@ def test_an_overload_in_the_middle_carries_what_was_done_and_the_key(
     with pytest.raises(OverloadedError) as refused:
         publish({"x": 1}, None)
     assert (refused.value.published, refused.value.idempotency_key) == (0, None)  # nothing was done
+
+
+def test_a_full_object_store_is_an_error_of_ours(publisher: Publisher, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was Ray's."""
+    with_pool(publisher, lambda: None)
+
+    def put(value: Any) -> Any:
+        raise ObjectStoreFullError("no room\nwith advice on Ray's settings")
+
+    monkeypatch.setattr(ray, "put", put)
+    with pytest.raises(UnavailableError, match="the object store: no room"):
+        publisher.publish([{"x": number} for number in range(SMALL_EVENTS + 1)], PublishOptions(deliver=False))
+    assert requests(publisher) == [[], []]
+    publisher.publish([{"x": 1}], PublishOptions(deliver=False))  # it needs no room there
 
 
 def test_an_overload_after_a_crash_does_not_say_that_nothing_was_done(publisher: Publisher) -> None:
