@@ -123,13 +123,13 @@ def _calls(server: Server, hot: int) -> Iterator[tuple[str, Callable[[], Any]]]:
         )
 
 
-def _shard(number: int, told: dict[str, Any] | None, needed: Sequence[int] | None) -> dict[str, Any]:
-    if told is None:
+def _shard(number: int, reply: dict[str, Any] | None, needed: Sequence[int] | None) -> dict[str, Any]:
+    if reply is None:
         return {"number": number, "state": "away"}
     # The registry may have answered a moment after the shard did. A shard that is really behind still is when asked again.
-    behind = 0 if needed is None or told["version"] < 0 else max(0, needed[number] - told["version"])
-    state = "behind" if behind and told["state"] == "serving" else told["state"]
-    return {"number": number, **told, "state": state, "behind": behind}
+    behind = 0 if needed is None or reply["version"] < 0 else max(0, needed[number] - reply["version"])
+    state = "behind" if behind and reply["state"] == "serving" else reply["state"]
+    return {"number": number, **reply, "state": state, "behind": behind}
 
 
 def _named(server: Server, ranked: Sequence[tuple[str, Ranking]], most: int) -> Ranking:

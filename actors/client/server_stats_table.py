@@ -75,13 +75,13 @@ def _unbroken(text: str, style: str = "") -> Text:
     return Text(text, style=style, no_wrap=True, overflow="ignore")
 
 
-def _registry(told: dict[str, Any]) -> str:
-    size = f", {_bytes(told['bytes'])} on disk" if told.get("bytes") is not None else ""
-    settled = "" if told["settled"] else "; still settling what a crash or a move has left"
+def _registry(registry: dict[str, Any]) -> str:
+    size = f", {_bytes(registry['bytes'])} on disk" if registry.get("bytes") is not None else ""
+    settled = "" if registry["settled"] else "; still settling what a crash or a move has left"
     return (
-        f"{counted(told['subscriptions'], 'subscription')}, {counted(told['subscribers'], 'subscriber')} known, "
-        f"{counted(told['rules'], 'rule')},\n"
-        f"version {told['version']:,}{size}{settled}"
+        f"{counted(registry['subscriptions'], 'subscription')}, {counted(registry['subscribers'], 'subscriber')} known, "
+        f"{counted(registry['rules'], 'rule')},\n"
+        f"version {registry['version']:,}{size}{settled}"
     )
 
 
@@ -89,40 +89,40 @@ def _processes(stats: ServerStats) -> Table:
     table = _table("process", "state", "pid", "epoch", "lease", "memory", "p50", "p99")
     if stats.registry:
         table.add_row("registry", "", *_process(stats.registry), "", "")
-    for told in stats.shards:
-        known = "index" in told
-        style = "" if told["state"] == "serving" else "bold yellow" if known else "bold red"
-        more = [*_process(told), *_quantiles(told)] if known else [""] * 6
-        table.add_row(f"shard {told['number']}", Text(_state(told), style=style), *more)
-    for told in stats.coordinators:
-        name = f"coordinator {told['number']}"
-        if "pid" not in told:
+    for shard in stats.shards:
+        known = "index" in shard
+        style = "" if shard["state"] == "serving" else "bold yellow" if known else "bold red"
+        more = [*_process(shard), *_quantiles(shard)] if known else [""] * 6
+        table.add_row(f"shard {shard['number']}", Text(_state(shard), style=style), *more)
+    for coordinator in stats.coordinators:
+        name = f"coordinator {coordinator['number']}"
+        if "pid" not in coordinator:
             table.add_row(name, Text("away", style="bold red"), *[""] * 6)
             continue
-        state = Text("serving") if told["lease_left"] > 0 else Text("without lease", style="bold yellow")
-        table.add_row(name, state, *_process(told), *_quantiles(told))
+        state = Text("serving") if coordinator["lease_left"] > 0 else Text("without lease", style="bold yellow")
+        table.add_row(name, state, *_process(coordinator), *_quantiles(coordinator))
     return table
 
 
-def _process(told: dict[str, Any]) -> list[str]:
-    epoch = str(told["epoch"]) if "epoch" in told else ""
-    lease = f"{told['lease_left']:.1f} s" if "lease_left" in told else ""
-    return [str(told["pid"]), epoch, lease, _bytes(told["memory_bytes"])]
+def _process(process: dict[str, Any]) -> list[str]:
+    epoch = str(process["epoch"]) if "epoch" in process else ""
+    lease = f"{process['lease_left']:.1f} s" if "lease_left" in process else ""
+    return [str(process["pid"]), epoch, lease, _bytes(process["memory_bytes"])]
 
 
 def _holdings(stats: ServerStats) -> Table:
     table = _table("shard", "subscriptions", "clauses", "index", "load", "blocks")
     loads = stats.registry.get("loads")
-    for told in stats.shards:
-        if "index" not in told:
+    for shard in stats.shards:
+        if "index" not in shard:
             continue
-        index, number = told["index"], told["number"]
+        index, number = shard["index"], shard["number"]
         blocks = [f"{count} {engine}" for engine, count in index.blocks_by_engine().items()]
         table.add_row(
             str(number),
-            f"{told['subscriptions']:,}",
-            f"{told['clauses']:,}",
-            _bytes(told["index_bytes"]),
+            f"{shard['subscriptions']:,}",
+            f"{shard['clauses']:,}",
+            _bytes(shard["index_bytes"]),
             _count(round(loads[number])) if loads else "",
             ", ".join([*blocks, *([f"tail of {index.tail:,}"] if index.tail else [])]),
         )
@@ -131,32 +131,32 @@ def _holdings(stats: ServerStats) -> Table:
 
 def _work(stats: ServerStats) -> Table:
     table = _table("shard", "events/s", "events", "matches", "batches", "cache hits")
-    for told in stats.shards:
-        if "index" in told:
-            bit_sets, vectors = told["index"].cache, told["index"].vectors
+    for shard in stats.shards:
+        if "index" in shard:
+            bit_sets, vectors = shard["index"].cache, shard["index"].vectors
             cache = vectors if vectors is not None and vectors.events else bit_sets
             table.add_row(
-                str(told["number"]),
-                f"{told['events_per_second']:,.0f}",
-                *[_count(told[name]) for name in ("events", "matches", "batches")],
+                str(shard["number"]),
+                f"{shard['events_per_second']:,.0f}",
+                *[_count(shard[name]) for name in ("events", "matches", "batches")],
                 _share(cache.hit_rate) if cache is not None else "-",
             )
     return table
 
 
-def _state(told: dict[str, Any]) -> str:
-    return f"behind by {told['behind']:,}" if told["state"] == "behind" else str(told["state"])
+def _state(shard: dict[str, Any]) -> str:
+    return f"behind by {shard['behind']:,}" if shard["state"] == "behind" else str(shard["state"])
 
 
 def _coordinators(stats: ServerStats) -> Table:
     table = _table("coordinator", "events/s", "events", "matches", "in flight", "waiting", "cache hits")
-    for told in stats.coordinators:
-        if "pid" in told:
-            cache = told["priorities"].cache
+    for coordinator in stats.coordinators:
+        if "pid" in coordinator:
+            cache = coordinator["priorities"].cache
             table.add_row(
-                str(told["number"]),
-                f"{told['events_per_second']:,.0f}",
-                *[_count(told[name]) for name in ("events", "matches", "in_flight", "waiting")],
+                str(coordinator["number"]),
+                f"{coordinator['events_per_second']:,.0f}",
+                *[_count(coordinator[name]) for name in ("events", "matches", "in_flight", "waiting")],
                 _share(cache.hit_rate) if cache.lookups else "-",
             )
     return table
@@ -164,24 +164,26 @@ def _coordinators(stats: ServerStats) -> Table:
 
 def _troubles(stats: ServerStats) -> Table:
     table = _table("coordinator", "bad events", "retries", "refused", "failed")
-    for told in stats.coordinators:
-        if "pid" in told:
+    for coordinator in stats.coordinators:
+        if "pid" in coordinator:
             table.add_row(
-                str(told["number"]),
-                _count(told["bad_events"]),
-                _count(told["retries"]),
-                _refused(told),
-                _count(told["failed"]),
+                str(coordinator["number"]),
+                _count(coordinator["bad_events"]),
+                _count(coordinator["retries"]),
+                _refused(coordinator),
+                _count(coordinator["failed"]),
             )
     return table
 
 
-def _refused(told: dict[str, Any]) -> str:
+def _refused(coordinator: dict[str, Any]) -> str:
     """Returns the number of refused batches, and of which levels they were, the highest first."""
     levels = [
-        f"{level} {_count(count)}" for level, count in reversed(told.get("refused_by_level", {}).items()) if count
+        f"{level} {_count(count)}"
+        for level, count in reversed(coordinator.get("refused_by_level", {}).items())
+        if count
     ]
-    return _count(told["refused"]) + (f" ({', '.join(levels)})" if levels else "")
+    return _count(coordinator["refused"]) + (f" ({', '.join(levels)})" if levels else "")
 
 
 def _mailboxes(summary: MailboxSummary) -> Iterator[RenderableType]:
@@ -233,8 +235,8 @@ def _count(count: int) -> str:
     return f"{count / 1e6:,.0f} M" if count < 1e12 else f"{count / 1e12:,.1f} T"
 
 
-def _quantiles(told: dict[str, Any]) -> list[str]:
-    return [_time(told["latencies"][name]) for name in ("p50", "p99")]
+def _quantiles(process: dict[str, Any]) -> list[str]:
+    return [_time(process["latencies"][name]) for name in ("p50", "p99")]
 
 
 def _time(seconds: float | None) -> str:

@@ -1,4 +1,4 @@
-"""`ray-pubsub demo`."""
+"""The sub-command `ray-pubsub demo`."""
 
 from __future__ import annotations
 

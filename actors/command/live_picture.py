@@ -43,7 +43,7 @@ def _parts(stats: ServerStats) -> Iterator[RenderableType]:
     if pivots:
         yield Text()
         yield Text("attributes that most events carry (hot pivots)", style="dim")
-        yield _bars([(name, share, f"{share:.0%}") for name, share in pivots], 1.0)
+        yield _bars([(name, share, f"{share:.0%}") for name, share in pivots])
     if stats.mailboxes is not None:
         yield Text()
         yield from _queues(stats.mailboxes)
@@ -64,14 +64,14 @@ def _processes(stats: ServerStats) -> Table:
     return table
 
 
-def _work(told: dict[str, Any]) -> list[str]:
-    if "latencies" not in told:
+def _work(process: dict[str, Any]) -> list[str]:
+    if "latencies" not in process:
         return [""] * 5
     return [
-        f"{told['events_per_second']:,.0f}",
-        f"{told['matches']:,}",
-        *[_time(told["latencies"][name]) for name in ("p50", "p99")],
-        f"{told['memory_bytes'] / 2**20:,.0f} MB",
+        f"{process['events_per_second']:,.0f}",
+        f"{process['matches']:,}",
+        *[_time(process["latencies"][name]) for name in ("p50", "p99")],
+        f"{process['memory_bytes'] / 2**20:,.0f} MB",
     ]
 
 
@@ -98,14 +98,14 @@ def _queues(summary: Any) -> Iterator[RenderableType]:
         )
         for level in reversed(summary.levels)
     ]
-    yield _bars(rows, 1.0)
+    yield _bars(rows)
 
 
-def _bars(rows: list[tuple[str, float, str]], most: float) -> Table:
+def _bars(rows: list[tuple[str, float, str]]) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 1, 0, 0), pad_edge=False)
     for name, part, text in rows:
         shown = name if len(name) <= NAME else f"{name[: NAME - 1]}…"
-        table.add_row(Text(shown.ljust(NAME)), Text("█" * round(BAR * part / most) or "·", style="green"), Text(text))
+        table.add_row(Text(shown.ljust(NAME)), Text("█" * round(BAR * part) or "·", style="green"), Text(text))
     return table
 
 

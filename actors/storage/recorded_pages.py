@@ -46,8 +46,8 @@ class RecordedPages:
         return self._before is not None and all(each is not None for each in self._later)
 
     def damaged(self, copy: Path) -> tuple[int, int] | None:
-        """Returns the first page of a closed copy that is none of those that were written, and the size of a page; None if there is no such
-        page. A page may be the last one recorded before the copy, or any recorded or written since."""
+        """Returns the first page of a closed copy that is not among those that were written, and the size of a page; None if there is no
+        such page. A page may be the last one recorded before the copy, or any recorded or written since."""
         before, later = self._before, [each for each in self._later if each is not None]
         if before is None or not self.known:
             return None

@@ -96,7 +96,7 @@ def _decoded(reader: FrameReader, depth: int) -> EventBatch:
     check(depth <= EVENT_DEPTH, "lists nested too deep")
     number(size, 0, MOST_EVENTS)
     check(type(names) is list and set(map(type, names)) <= {str}, "attributes that are not texts")
-    check(type(kinds) is bytes and len(kinds) == len(names) and KINDS.issuperset(kinds), "kinds that are none")
+    check(type(kinds) is bytes and len(kinds) == len(names) and KINDS.issuperset(kinds), "a value that is not a kind")
     layout = tuple(zip(names, kinds, strict=True))
     check(len(set(layout)) == len(layout), "an attribute twice")
     check(type(with_rest) is list and bool(with_rest) == (rest is not None), NO_RESTS)

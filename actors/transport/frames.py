@@ -158,20 +158,20 @@ def ascends(column: NDArray[Any]) -> bool:
 
 
 def number(value: Any, least: int = 0, most: int = 2**63 - 1) -> int:
-    check(type(value) is int and least <= value <= most, "a number that is none, or out of its range")
+    check(type(value) is int and least <= value <= most, "a value that is not a number, or out of its range")
     return int(value)
 
 
 def seconds(value: Any) -> float:
-    check(type(value) is float and 0 <= value < math.inf, "seconds that are none")
+    check(type(value) is float and 0 <= value < math.inf, "a value that is not a number of seconds")
     return float(value)
 
 
 def text(value: Any) -> str:
-    check(type(value) is str, "a text that is none")
+    check(type(value) is str, "a value that is not a text")
     return str(value)
 
 
 def truth(value: Any) -> bool:
-    check(type(value) is bool, "a truth value that is none")
+    check(type(value) is bool, "a value that is not true or false")
     return bool(value)

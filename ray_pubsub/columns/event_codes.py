@@ -49,7 +49,7 @@ class LanePlan(NamedTuple):
     """What coding needs to know about a batch's lanes. Events come in few layouts, so it is computed once per layout and block."""
 
     column: NDArray[np.int32]
-    """Of each lane; -1 if no clause tests the attribute."""
+    """The column of each lane; -1 if no clause tests the attribute."""
     track: NDArray[np.int32]
     """Of each lane; -1 if it has none or contains strings."""
     strings: list[int]
@@ -276,7 +276,7 @@ class PatternColumns:
         self._remembered = RememberedStrings()
         self._refusals = np.flatnonzero(np.isin(self._columns, list(space.refusals)))
         self._rank = np.full(len(numbers), -1, np.int32)
-        """Of each pattern: its position in `_refusals`, or -1."""
+        """For each pattern its position in `_refusals`, or -1."""
         self._rank[self._refusals] = np.arange(len(self._refusals))
 
     def single(self, text: str) -> CodesOfString:

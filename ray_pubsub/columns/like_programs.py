@@ -19,12 +19,12 @@ MOST_STEPS = 256
 
 
 class LikePrograms:
-    """Immutable."""
+    """The programs of those `like` patterns among some leaves that a kernel can decide. Immutable."""
 
     def __init__(self, leaves: Sequence[Like | Regexp], wanted: Collection[int]) -> None:
         """Takes those of the leaves that are wanted and of `like`."""
         self.known: NDArray[np.bool_] = np.zeros(len(leaves), dtype=np.bool_)
-        """Of each leaf: whether `answers` decides it."""
+        """For each leaf whether `answers` decides it."""
         programs: dict[int, list[int]] = {}
         for number in wanted:
             leaf = leaves[number]

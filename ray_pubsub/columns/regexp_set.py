@@ -27,7 +27,7 @@ ANYTHING = ""
 
 
 class RegexpSet:
-    """Immutable. Strings are bytes of UTF-8."""
+    """The automata of many patterns. Immutable. Strings are bytes of UTF-8."""
 
     def __init__(self, patterns: Sequence[str], numbers: Sequence[int], *, memory: int = MEMORY_PER_SET) -> None:
         """Takes valid patterns, and the number by which answers refer to each."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 __all__ = ["MergePolicy", "is_worth_building", "scan_work"]
 
 SET_WORK = 50
-"""Of evaluating a set that records cannot express, in units of comparing an event with a clause (5 ns)."""
+"""The work of evaluating a set that records cannot express, in units of comparing an event with a clause (5 ns)."""
 BUILD_WORK, CLAUSE_WORK, BUILT_SET_WORK = 400_000, 500, 3_500
-"""Of building a block, in the same units: at least, for each clause, and for each set that records cannot express."""
+"""The work of building a block, in the same units: at least this, and for each clause, and for each set that records cannot express."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ CodesOfString = tuple[list[int], list[int]]
 
 
 class RememberedStrings:
-    """Never stale: the patterns of a block do not change. Several threads may use it at once; a count that one of them loses decides at
-    most a little later."""
+    """The patterns that recent strings of one attribute match. Never stale, because the patterns of a block do not change. Several threads
+    may use it at once; when one of them loses a count, the decision to rest comes a little later."""
 
     __slots__ = ("_found", "_hits", "_lookups", "_resting")
 

@@ -35,7 +35,7 @@ from ray_pubsub.settings import Limits
 __all__ = ["ParsedTexts"]
 
 ANY_KIND = -1
-"""Of attributes whose kind depends on the event."""
+"""The kind of attributes whose kind depends on the event."""
 
 READERS: dict[int, tuple[Kind, Callable[[str, bool], Any]]] = {
     layout.ODD_NUMBER: (Kind.NUMBER, words.read_number),

@@ -40,7 +40,7 @@ Cells: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 class BatchMasks:
-    """Immutable. It reads the rows of a block and does not copy them."""
+    """Matches batches against the rows of a block, which it reads and does not copy. Immutable."""
 
     def __init__(self, lists: PivotLists, owners: NDArray[Any], top: NDArray[np.int32]) -> None:
         ranged = np.zeros(len(top), np.bool_)

@@ -21,8 +21,8 @@ __all__ = ["EventFrequency"]
 
 LARGE = 64
 EVERY = 16
-"""Of small batches, and of wide ones, one in this many is counted: counting costs a microsecond for a few attributes, a match not much
-more."""
+"""One in this many small batches is counted, and of wide ones too: counting costs a microsecond for a few attributes, and a match does
+not cost much more."""
 FEWEST = 256
 """The fewest events from which anything is concluded."""
 MOST_NAMES = 65_536

@@ -36,7 +36,7 @@ def metadata_of_table(table: Any, count: int) -> list[tuple[int, Metadata]]:
         places.tolist(), table.column("data").to_pylist(), table.column("tags").to_pylist(), strict=True
     ):
         metadata = metadata_of(None if text is None else json.loads(text), tags)
-        check(metadata is not None, "data that is none")
+        check(metadata is not None, "a subscription listed without data or tags")
         assert metadata is not None
         found.append((place, metadata))
     return found
