@@ -14,7 +14,7 @@ EVERY = 0.3
 
 
 @contextmanager
-def job_progress(session: Any, what: str, wanted: bool | None) -> Iterator[None]:
+def job_progress(session: Any, wanted: bool | None) -> Iterator[None]:
     """Shows a bar for the jobs that run inside the block. With `wanted` None, it is shown only on a terminal where Spark shows no bar
     itself."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
@@ -25,7 +25,7 @@ def job_progress(session: Any, what: str, wanted: bool | None) -> Iterator[None]
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task("subscribing", total=None)
         with _watched(session, lambda done, total: bar.update(task, completed=done, total=total or None)):
             yield
         bar.update(task, total=1, completed=1)

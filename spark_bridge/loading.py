@@ -105,7 +105,7 @@ def load_subscriptions(
         ]
     )
     loading = Loading(place, batch_rows, REJECTED_AT_MOST, tuple(carried))
-    with job_progress(df.sparkSession, "subscribing", progress):
+    with job_progress(df.sparkSession, progress):
         reported = map_in_arrow(rows, loading_function(loading), schema).toArrow()
     counts = {
         part: pc.sum(reported.filter(pc.equal(reported["part"], part))["count"]).as_py() or 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from ray_pubsub import MatchIndex
 from ray_pubsub.index.segmented_index import SegmentedIndex
 
@@ -10,3 +12,17 @@ def segmented(index: MatchIndex) -> SegmentedIndex:
     engine = index._books.engine
     assert isinstance(engine, SegmentedIndex)
     return engine
+
+
+def merge_all(index: SegmentedIndex) -> None:
+    """Merges everything into one block, without removed subscriptions."""
+    maintenance = index.maintenance
+    # Inline, maintenance runs under the writer's lock; the two locks are always taken in the same order.
+    with nullcontext() if maintenance.background else index.writing, maintenance._one_at_a_time:
+        with index.writing:
+            if index.snapshot.tail.clauses:
+                index.seal()
+        while index.snapshot.sealed:
+            maintenance._build_sealed()
+        if index.snapshot.blocks:
+            maintenance._merge(list(index.snapshot.blocks))

@@ -155,10 +155,10 @@ def event_batches(path: str) -> Iterator[Any]:
     yield from read_table(path).to_batches(max_chunksize=ROWS)
 
 
-def json_chunks(source: BinaryIO, size: int = CHUNK) -> Iterator[bytes]:
+def json_chunks(source: BinaryIO) -> Iterator[bytes]:
     """Yields whole lines, as many as are available at the moment: lines that come through a pipe are not held back until there are more."""
     rest, number = b"", source.fileno()
-    while read := os.read(number, size):
+    while read := os.read(number, CHUNK):
         lines, newline, rest = (rest + read).rpartition(b"\n")
         if newline and lines.strip():
             yield lines

@@ -271,11 +271,7 @@ class Mailbox:
 
     def redrive(self, sequence: Iterable[int] | None) -> list[int]:
         """Makes these dead letters, or all, wait again as if they were new, as far as there is room. Returns those that do."""
-        chosen = (
-            list(self._dead)
-            if sequence is None
-            else [number for number in dict.fromkeys(sequence) if number in self._dead]
-        )
+        chosen = self._chosen_dead(sequence)
         refused = set(self._queue.refused([1] * len(chosen), [self._dead[number].size for number in chosen]))
         revived = [number for position, number in enumerate(chosen) if position not in refused]
         for number in revived:
@@ -284,15 +280,17 @@ class Mailbox:
         return revived
 
     def purge_dead(self, sequence: Iterable[int] | None) -> list[int]:
-        chosen = (
-            list(self._dead)
-            if sequence is None
-            else [number for number in dict.fromkeys(sequence) if number in self._dead]
-        )
+        chosen = self._chosen_dead(sequence)
         for number in chosen:
             del self._dead[number]
         self._dropped += len(chosen)
         return chosen
+
+    def _chosen_dead(self, sequence: Iterable[int] | None) -> list[int]:
+        """Returns those of these deliveries that are dead letters, each once, or all dead letters."""
+        if sequence is None:
+            return list(self._dead)
+        return [number for number in dict.fromkeys(sequence) if number in self._dead]
 
     def everything(self) -> list[int]:
         """Takes everything out of this mailbox, before it is removed. Returns the sequence numbers."""

@@ -34,7 +34,7 @@ from actors.registry.interval_load import IntervalLoad
 from actors.registry.leases import CoordinatorLeases
 from actors.registry.store.store import RegistryStore
 from actors.transport.messages import RuleChange
-from ray_pubsub.errors import OverloadedError, StoreError, UnavailableError
+from ray_pubsub.errors import OverloadedError, StoreError, UnavailableError, UnknownSubscriptionError
 from ray_pubsub.sharding.pivots import PivotColumn
 
 __all__ = ["ChangeWriter"]
@@ -46,7 +46,7 @@ Work = Callable[[], Any]
 
 
 class ChangeWriter:
-    """Makes changes. Any thread may call `submit`, `run` and `close`; the other methods are called within `run`."""
+    """Makes changes. Any thread may call `submit`, `submit_if_owned`, `run` and `close`; the other methods are called within `run`."""
 
     def __init__(
         self, store: RegistryStore, assignment: Assignment, announcer: Announcer, leases: CoordinatorLeases
@@ -60,6 +60,19 @@ class ChangeWriter:
         """Makes a change, which is acknowledged when this method returns."""
         answer: Answer = self._wait(change, timeout)
         return answer
+
+    def submit_if_owned(self, owner: str | None, change: Subscribe | Unsubscribe, timeout: float) -> bool:
+        """Makes a change if `owner` is the subscriber of its id at that moment (None: if there is no such subscription), and returns
+        whether it was. Nothing changes between the check and the change."""
+
+        def make() -> Answer | None:
+            try:
+                found: str | None = self.store.get(change.id).subscriber
+            except UnknownSubscriptionError:
+                found = None
+            return self.commit([change])[0] if found == owner else None
+
+        return self.run(make, timeout) is not None
 
     def run(self, work: Work, timeout: float) -> Any:
         """Calls `work` in the thread that makes changes, and returns its result."""

@@ -37,7 +37,6 @@ from actors.registry.columns import (
 )
 from actors.registry.interval_load import read_intervals
 from actors.registry.opening import BULK_TIMEOUT, OpenRegistry, open_registry
-from actors.registry.owned_change import change_if_owned
 from actors.storage.backup import copy_store, finish_copy
 from actors.storage.data_folder import STORES
 from actors.storage.opening import Opening
@@ -157,12 +156,12 @@ class Registry:
         tags: Sequence[str] = (),
     ) -> bool:
         """Does the same if `owner` is the id's subscriber at that moment (None: if there is none), and returns whether it was."""
-        return change_if_owned(self._open, owner, self._subscription(subscriber, expression, id, None, data, tags))
+        return self._submit_if_owned(owner, self._subscription(subscriber, expression, id, None, data, tags))
 
     def unsubscribe_as(self, owner: str, id: str | int) -> bool:
         """Removes a subscription if `owner` is its subscriber at that moment; returns whether it was."""
         check_id(id)
-        return change_if_owned(self._open, owner, Unsubscribe(id))
+        return self._submit_if_owned(owner, Unsubscribe(id))
 
     def _subscription(
         self, subscriber: str, expression: str, id: str | int, key: str | None, data: Any, tags: Sequence[str]
@@ -323,6 +322,10 @@ class Registry:
     def _submit(self, change: Change) -> Answer:
         opened = self._open
         return opened.writer.submit(change, opened.settings.timeout)
+
+    def _submit_if_owned(self, owner: str | None, change: Subscribe | Unsubscribe) -> bool:
+        opened = self._open
+        return opened.writer.submit_if_owned(owner, change, opened.settings.timeout)
 
     # ------------------------------------------------------------------------------------------------------------ actors
 

@@ -21,7 +21,6 @@ from actors.server_settings import ServerSettings
 from actors.shard.content import ShardContent
 from actors.shard.level_lock import LevelLock
 from actors.shard.match_ranking import Ranking, rank
-from actors.shard.subscription_columns import MatchCounts
 from actors.telemetry.latencies import Latencies
 from actors.telemetry.process_memory import process_bytes
 from actors.telemetry.recent_rate import RecentRate
@@ -273,10 +272,6 @@ class Shard:
         """Returns the lineage for which the subscribers' codes are valid, and the subscriptions that match most and some that never
         matched."""
         return self._lineage, rank(self._content.columns.counts(), most)
-
-    def match_counts(self) -> MatchCounts:
-        """Returns how often each subscription of this shard matched since it came here."""
-        return self._content.columns.counts()
 
     def wait_for_merges(self) -> None:
         """Returns when the background thread has nothing left to merge."""

@@ -103,13 +103,13 @@ def answers(references: Sequence[Any], who: Sequence[str], timeout: float) -> li
     return found
 
 
-def retried(call: Callable[[float], Result], deadline: Deadline, most: float | None = None) -> Result:
+def retried(call: Callable[[float], Result], deadline: Deadline) -> Result:
     """Returns the result of `call`, which is repeated while the actor is unavailable and there is time. `call` gets the seconds it may
     wait."""
     pause = PAUSE
     while True:
         try:
-            return call(deadline.left if most is None else min(most, deadline.left))
+            return call(deadline.left)
         except UnavailableError as error:
             if error.gone or deadline.left <= pause:
                 raise

@@ -179,7 +179,7 @@ def create_shard(server: str, number: int, settings: ServerSettings) -> Any:
         "apply": 1,
     }  # of large batches the shard lets one match, the most urgent
     marks = {
-        "ctl": ("health", "stats", "ranking", "match_counts", "wait_for_merges", "socket_address", "close_socket"),
+        "ctl": ("health", "stats", "ranking", "wait_for_merges", "socket_address", "close_socket"),
         "match": ("match", "explain"),
         "large": ("match_stored",),
         "apply": ("apply", "catch_up", "take_over", "let_go"),

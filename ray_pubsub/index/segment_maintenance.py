@@ -113,18 +113,6 @@ class SegmentMaintenance:
             self._look_at = removed + self._count_after
             self._blocks_seen = len(self._index.snapshot.blocks)
 
-    def merge_all(self) -> None:
-        """Merges everything into one block, without removed subscriptions."""
-        # Inline, maintenance runs under the writer's lock; the two locks are always taken in the same order.
-        with nullcontext() if self.background else self._index.writing, self._one_at_a_time:
-            with self._index.writing:
-                if self._index.snapshot.tail.clauses:
-                    self._index.seal()
-            while self._index.snapshot.sealed:
-                self._build_sealed()
-            if self._index.snapshot.blocks:
-                self._merge(list(self._index.snapshot.blocks))
-
     def rebuild(self, block: Segment) -> tuple[Segment, ...] | None:
         """Builds one block again, without making a writer wait, and returns the blocks that replace it; None if it was merged meanwhile.
         May be called by any thread that holds no lock."""

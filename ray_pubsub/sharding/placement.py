@@ -95,11 +95,6 @@ class Placement:
         """The number of subscriptions of each shard."""
         return list(self._sizes)
 
-    def is_split(self, pivot: str) -> bool:
-        """Returns whether new subscriptions of the pivot are spread over shards."""
-        state = self._pivots.get(pivot)
-        return state is not None and state.table is not None
-
     def place(self, route: Route, id: str | int) -> int:
         """Chooses the shard of one more subscription, and counts it there."""
         state = self._state(route.home)

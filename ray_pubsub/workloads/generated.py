@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.workloads.segments import BETWEEN, IN, NOT_IN, predicate_table, zipf
+from ray_pubsub.workloads.distributions import zipf_ranks
+from ray_pubsub.workloads.segments import BETWEEN, IN, NOT_IN, predicate_table
 
 __all__ = ["GeneratedRules", "Setting", "generate", "settings"]
 
@@ -96,9 +97,7 @@ def generate(setting: Setting, events: int = 256) -> GeneratedRules:
 
 
 def _values(rng: np.random.Generator, setting: Setting, count: int) -> NDArray[np.int32]:
-    if setting.skew:
-        return zipf(rng, setting.values, count, setting.skew)
-    return rng.integers(0, setting.values, count).astype(np.int32)
+    return zipf_ranks(rng, setting.values, count, setting.skew).astype(np.int32)
 
 
 def settings(count: int, largest: int, seed: int = 1) -> list[Setting]:

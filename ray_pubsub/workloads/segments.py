@@ -13,7 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ATTRIBUTES", "Segments", "Tests", "predicate_table", "segments", "zipf"]
+from ray_pubsub.workloads.distributions import zipf_ranks
+
+__all__ = ["ATTRIBUTES", "Segments", "Tests", "predicate_table", "segments"]
 
 ATTRIBUTES = ("country", "city", "device", "os", "site", "interest", "age", "hour")
 VOCABULARY = (200, 5000, 40, 12, 20_000, 800, 100, 24)
@@ -21,6 +23,8 @@ LARGEST_SET = (5, 20, 6, 3, 20, 10, 0, 0)
 TESTED = np.array([0.7, 0.2, 0.4, 0.35, 0.25, 0.4, 0.5, 0.25])
 NEGATED = (0.1, 0.0, 0.1, 0.0, 0.3, 0.0, 0.0, 0.0)
 IN, NOT_IN, BETWEEN = 0, 1, 2
+SKEW = 0.8
+"""The exponent of the Zipf distribution of every vocabulary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +136,6 @@ def _rows(rules: Tests) -> tuple[NDArray[Any], ...]:
     return tuple(column[order] for column in columns)
 
 
-def zipf(rng: np.random.Generator, values: int, size: int, exponent: float = 0.8) -> NDArray[np.int32]:
-    share = np.cumsum(1 / np.arange(1, values + 1) ** exponent)
-    drawn: NDArray[np.int32] = np.minimum(np.searchsorted(share / share[-1], rng.random(size)), values - 1).astype(
-        np.int32
-    )
-    return drawn
-
-
 def segments(count: int = 1_000_000, events: int = 1024) -> Segments:
     rng = np.random.default_rng(20240604)
     tested = rng.random((count, 8)) < TESTED
@@ -154,13 +150,13 @@ def segments(count: int = 1_000_000, events: int = 1024) -> Segments:
     value_offsets = np.concatenate([[0], np.cumsum(size)])
     value, of = np.empty(value_offsets[-1], np.int32), np.repeat(attribute, size)
     for place in range(6):
-        value[of == place] = zipf(rng, VOCABULARY[place], int((of == place).sum()))
+        value[of == place] = zipf_ranks(rng, VOCABULARY[place], int((of == place).sum()), SKEW)
     for place, lowest, widest in ((6, 13, 30), (7, 0, 12)):
         chosen = value_offsets[:-1][attribute == place]
         low = rng.integers(lowest, VOCABULARY[place] - 4, len(chosen))
         value[chosen] = low
         value[chosen + 1] = np.minimum(low + rng.integers(2, widest, len(chosen)), VOCABULARY[place] - 1)
-    drawn = [zipf(rng, VOCABULARY[place], events) for place in range(6)]
+    drawn = [zipf_ranks(rng, VOCABULARY[place], events, SKEW).astype(np.int32) for place in range(6)]
     drawn += [rng.integers(13, 100, events).astype(np.int32), rng.integers(0, 24, events).astype(np.int32)]
     offsets = np.concatenate([[0], np.cumsum(tested.sum(axis=1))])
     return Segments(offsets, attribute, kind, value_offsets, value, np.stack(drawn, axis=1))

@@ -32,6 +32,7 @@ from ray_pubsub.language.truth import truth
 from ray_pubsub.model.dict_events import flatten
 from ray_pubsub.model.values import Kind, Value
 from tests.examples import scaled
+from tests.inside_of_index import merge_all
 
 every_engine = pytest.mark.parametrize("engine", engine_names())
 
@@ -274,7 +275,7 @@ class IndexAgainstDict(RuleBasedStateMachine):
         if not isinstance(engine, SegmentedIndex):
             return
         if how == "one block":
-            engine.maintenance.merge_all()
+            merge_all(engine)
             return
         if how == "build" and engine.snapshot.tail.clauses:
             engine.seal()

@@ -15,7 +15,7 @@ import pytest
 from ray_pubsub import MatchIndex
 from ray_pubsub.engines.registry import engine_names
 from ray_pubsub.model.events import read_events
-from tests.inside_of_index import segmented
+from tests.inside_of_index import merge_all, segmented
 
 INDEXED = [engine for engine in engine_names() if engine != "scan"]
 
@@ -50,7 +50,7 @@ def take(change: str, index: MatchIndex, other: MatchIndex, ids: list[str | int]
     if change == "remove":
         index.remove_many(ids)
     elif change == "merge":
-        segmented(index).maintenance.merge_all()
+        merge_all(segmented(index))
     else:
         (other if change == "add to the other" else index).add_many(ids, texts, atomic=True)
 

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.computed.constant_flags import ConstantFlags
-from ray_pubsub.columns.computed.element_events import named_elements
 from ray_pubsub.columns.computed.place_flags import PLACES, PlaceFlags
 from ray_pubsub.columns.computed.single_terms import own_attributes
 from ray_pubsub.kernels.computed.flags import distinct_flags, flags_by_row
-from ray_pubsub.language.terms import is_computed, uses_now
+from ray_pubsub.language.terms import ELEMENT, is_computed, uses_now
 from ray_pubsub.language.tree import Holds, Tree
-from ray_pubsub.model.event_batch import EventBatch, Flags, Lane, Plans, split_number
+from ray_pubsub.model.event_batch import EventBatch, Flags, Lane, Plans, merged_lanes, split_number
 from ray_pubsub.model.list_values import list_column
 from ray_pubsub.model.values import Kind, Value
 
@@ -130,11 +129,28 @@ class ListFlags:
     def _as_events(self, name: str, elements: EventBatch, batch: EventBatch) -> EventBatch:
         """Returns the elements of a list as the conditions of `exists` see them, with now() set to the time of their events. What depends
         on the time is a copy, because an element batch may be shared by several events."""
-        named = named_elements(elements)
+        named = _named(elements)
         return replace(named, _moment=batch.moment, plans=Plans()) if name in self._timed else named
 
 
 NOTHING = np.empty(0, np.int64)
+NAMED = "named elements"
+
+
+def _named(elements: EventBatch) -> EventBatch:
+    """Returns the elements of a list with names for those that have none: an object has its own attributes, any other value becomes the
+    attribute `element`. In a list's columns it has no name, so that functions of scalars cannot take an object's attribute for one. The
+    result is kept with the elements."""
+    if not any(lane.attribute == "" for lane in elements.lanes):
+        return elements
+    found: EventBatch | None = elements.plans.get(NAMED)
+    if found is not None:
+        return found
+    others = [lane for lane in elements.lanes if lane.attribute != ""]
+    named = [replace(lane, attribute=ELEMENT) for lane in elements.lanes if lane.attribute == ""]
+    lanes = merged_lanes(others, named, np.arange(elements.size, dtype=np.int32), elements.size)
+    found = replace(elements, lanes=lanes, plans=Plans(), _layout=None, _cells=None)
+    return elements.plans.remember(NAMED, found)
 
 
 def _rows(lane: Lane, places: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -54,9 +54,9 @@ def checked_table(table: Any) -> Any:
         if columns[name].null_count:
             raise TableError(name, "has nulls")
     if pa.types.is_integer(columns["id"].type):
-        columns["id"] = _cast("id", columns["id"], pa.int64())
+        columns["id"] = _cast_ids(columns["id"], pa.int64())
     elif is_text(columns["id"].type):
-        columns["id"] = _cast("id", columns["id"], pa.string())
+        columns["id"] = _cast_ids(columns["id"], pa.string())
     else:
         raise TableError("id", f"ids are strings or integers, not {columns['id'].type}")
     names = columns["attribute"].type
@@ -263,11 +263,11 @@ def plain_column(column: Any) -> Any:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def _cast(name: str, column: Any, kind: Any) -> Any:
+def _cast_ids(column: Any, kind: Any) -> Any:
     try:
         return column.cast(kind)
     except pa.ArrowInvalid as error:
-        raise TableError(name, f"cannot be read as {kind}: {error}") from None
+        raise TableError("id", f"cannot be read as {kind}: {error}") from None
 
 
 def is_text(kind: Any) -> bool:

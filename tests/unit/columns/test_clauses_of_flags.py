@@ -13,7 +13,7 @@ from ray_pubsub import MatchIndex
 from ray_pubsub.columns.saved_state import SavedState, State, UnfitStateError
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.flag_segment import FlagSegment
-from tests.inside_of_index import segmented
+from tests.inside_of_index import merge_all, segmented
 
 COUNT = 1500
 
@@ -68,7 +68,7 @@ def test_matches_through_changes_and_files(engine: str, tmp_path: Path) -> None:
             each.add(number, text(number + 1))
     expected = answers(scan, given)
     assert answers(index, given) == expected
-    segmented(index).maintenance.merge_all()
+    merge_all(segmented(index))
     assert len(flag_segments(index)) == 1
     assert answers(index, given) == expected
     index.save(tmp_path / "index")

@@ -13,7 +13,7 @@ from ray_pubsub.engines.dense.segment import DenseSegment
 from ray_pubsub.index.blocks import Blocks
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch
-from tests.inside_of_index import segmented
+from tests.inside_of_index import merge_all, segmented
 
 COLORS = ("red", "green", "blue", "gold")
 
@@ -93,7 +93,7 @@ def test_an_event_does_not_keep_blocks_alive() -> None:
     engine = segmented(index)
     old = weakref.ref(engine.snapshot.blocks[0])
     index.add_many(range(1500, 3000), texts[1500:])
-    engine.maintenance.merge_all()
+    merge_all(engine)
     index.match_many(batch)
     gc.collect()
     assert old() is None

@@ -22,7 +22,7 @@ from ray_pubsub.model.dict_events import flatten, from_dicts, read_single
 from ray_pubsub.model.event_batch import Lane
 from ray_pubsub.model.select_events import LazyEvent
 from ray_pubsub.settings import Limits
-from tests.inside_of_index import segmented
+from tests.inside_of_index import merge_all, segmented
 
 SMALL = Limits(clauses=1)
 """So small that almost any conjunction of disjunctions is kept as one."""
@@ -111,13 +111,13 @@ def test_they_live_in_a_segment_of_their_own_and_merge() -> None:
     random = Random(5)
     texts = [expression(random) if number % 2 else f"a = {number}" for number in range(300)]
     live = live_index(texts)
-    live.maintenance.merge_all()
+    merge_all(live)
     kinds = [type(block) for block in live.snapshot.blocks]
     assert len(kinds) == 2 and kinds.count(CnfSegment) == 1
     owners = {owner for block in live.snapshot.blocks for owner in block.owners.tolist()}
     for slot in range(0, 300, 3):
         live.remove(slot)
-    live.maintenance.merge_all()
+    merge_all(live)
     left = {owner for block in live.snapshot.blocks for owner in block.owners.tolist()}
     assert left == {owner for owner in owners if owner % 3}
 
@@ -174,7 +174,7 @@ def test_a_shape_is_worked_out_once_and_says_the_same() -> None:
 def test_explain_counts_what_is_met() -> None:
     texts = [" and ".join(f"(a{part} = {number} or b{part} = 1)" for part in range(8)) for number in range(200)]
     live = live_index(texts, Limits())
-    live.maintenance.merge_all()
+    merge_all(live)
     (block,) = live.snapshot.blocks
     plan = block.explain(from_dicts([{f"a{part}": 7 for part in range(8)}]))
     assert (plan.engine, plan.clauses, plan.matches, plan.verified) == ("cnf", 200, 1, 1)

@@ -9,7 +9,7 @@ import pytest
 from ray_pubsub import MatchIndex
 from ray_pubsub.engines.registry import engine_names
 from ray_pubsub.engines.shared_segment import SharedSegment
-from tests.inside_of_index import segmented
+from tests.inside_of_index import merge_all, segmented
 
 COUNT = 3000
 EVENTS = [{"x": x / 4, "y": f"k{x % 5}", "z": x % 9} for x in range(0, 40, 3)]
@@ -53,7 +53,7 @@ def test_matches_removals_and_merges(engine: str) -> None:
     assert [sorted(found) for found in index.match_many(EVENTS)] == expected
     assert [sorted(index.match(event)) for event in EVENTS] == expected
     assert [sorted(found) for found in index.match_many(EVENTS * 20)] == expected * 20
-    segmented(index).maintenance.merge_all()
+    merge_all(segmented(index))
     assert [sorted(index.match(event)) for event in EVENTS] == expected
 
 

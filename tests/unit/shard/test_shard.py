@@ -230,7 +230,7 @@ def test_numbers(beside: RegistryBeside) -> None:
             matching(found, beside, version, x)
         stats = found.stats()
         assert (stats["events"], stats["matches"], stats["batches"], stats["subscriptions"]) == (3, 2, 3, 1)
-        counts = found.match_counts()
+        counts = found._content.columns.counts()
         assert (counts.ids.tolist(), counts.matches.tolist()) == (["a"], [2])
         assert "1 match" in str(found.explain({"x": 1}, beside.lineage, version, TIMEOUT))
         found.wait_for_merges()

@@ -10,7 +10,7 @@ import pytest
 from ray_pubsub import MatchIndex
 from ray_pubsub.engines.vector_cache import cache, single_cache
 from ray_pubsub.index.merge_policy import MergePolicy
-from tests.inside_of_index import segmented
+from tests.inside_of_index import merge_all, segmented
 from tests.unit.engines.vector_cache.always import Always
 
 
@@ -61,7 +61,7 @@ def test_random_changes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
                 for number, again in zip(ids, texts[:3], strict=True):
                     each.add(number, again)
         if change == "merge":
-            segmented(index).maintenance.merge_all()
+            merge_all(segmented(index))
         given = random.choices(pool, k=40)
         found = [sorted(each) for each in index.match_many(given)]
         assert found == [sorted(each) for each in scan.match_many(given)]

@@ -10,6 +10,7 @@ from ray_pubsub import MatchIndex
 from ray_pubsub.index.dead_clauses import STALE_PART, DeadClauses
 from ray_pubsub.index.segmented_index import SegmentedIndex
 from ray_pubsub.model.dict_events import from_dicts
+from tests.inside_of_index import merge_all
 
 
 def text(number: int) -> str:
@@ -43,7 +44,7 @@ def test_new_blocks_are_counted_and_old_ones_forgotten() -> None:
     index.remove_many(range(100))
     assert dead.of(engine.snapshot, 100) == [100]
     assert dead.known_in(engine.snapshot)
-    engine.maintenance.merge_all()
+    merge_all(engine)
     assert not dead.known_in(engine.snapshot)
     assert dead.of(engine.snapshot, 100) == [0]
     assert len(dead._counted) == 1, "what was merged is forgotten"

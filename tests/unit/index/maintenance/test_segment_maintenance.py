@@ -14,7 +14,7 @@ from ray_pubsub.index.merge_policy import MergePolicy
 from ray_pubsub.index.segment_maintenance import MOST_SEALED
 from ray_pubsub.index.segmented_index import SegmentedIndex
 from ray_pubsub.settings import Limits
-from tests.inside_of_index import segmented
+from tests.inside_of_index import merge_all, segmented
 
 POLICY = MergePolicy(tail_clauses=1024, growth=8, blocks_per_tier=4)
 
@@ -124,7 +124,7 @@ def test_merges_leave_out_what_was_removed_and_keep_what_was_added_meanwhile() -
     assert len(engine.snapshot.blocks) == 1
     assert {5, 6}.isdisjoint(index.match({"x": 1})) and "new" in index.match({"x": 1})
     assert index.match({"x": -1}) == [6]
-    engine.maintenance.merge_all()
+    merge_all(engine)
     assert len(index.match({"x": 1})) == 4 * engine.policy.tail_clauses - 2 + 1
     assert not engine.snapshot.filtered, "nothing removed is left, so matches need no second look"
 

@@ -12,7 +12,7 @@ from ray_pubsub import MatchIndex
 from ray_pubsub.engines.explain.plan import IndexPlan
 from ray_pubsub.index.pivots.pivot_following import PivotFollowing
 from ray_pubsub.index.pivots.repivot_policy import RepivotPolicy
-from tests.inside_of_index import segmented
+from tests.inside_of_index import merge_all, segmented
 
 EAGER = RepivotPolicy(look_events=512, rebuild_cost=1.0)
 FIELDS = 16
@@ -68,7 +68,7 @@ def test_an_event_meets_fewer_clauses_after_a_turn(engine: str, joint: bool) -> 
     numbers = range(CLAUSES if not joint else 1100)
     for each in (index, naive):
         each.add_many(numbers, [text(number, joint) for number in numbers], atomic=True)
-    segmented(index).maintenance.merge_all()
+    merge_all(segmented(index))
     show(index, events("l", 1024, 1))
     left, right = ({f"{side}{field}": field % 13 for field in range(FIELDS)} for side in "lr")
     assert met(index, left) < len(numbers) / 10, "pivots are on the right, which few events carry"
@@ -136,7 +136,7 @@ def test_a_block_that_was_merged_meanwhile_is_left_alone() -> None:
     index.add_many(range(CLAUSES), [text(number) for number in range(CLAUSES)], atomic=True)
     live = segmented(index)
     (block,) = live.snapshot.blocks
-    live.maintenance.merge_all()
+    merge_all(live)
     merged = live.snapshot
     assert live.maintenance.rebuild(block) is None
     assert live.snapshot is merged
@@ -164,7 +164,7 @@ def test_frequencies_are_saved(engine: str, tmp_path: Any) -> None:
     index.add_many(range(CLAUSES), [text(number) for number in range(CLAUSES)], atomic=True)
     index.add("joint", text(5, joint=True))
     show(index, events("l", 2048, 1))
-    segmented(index).maintenance.merge_all()
+    merge_all(segmented(index))
     index.save(tmp_path / "index")
     loaded = MatchIndex.load(tmp_path / "index")
     known, again = (segmented(each).frequency.of(segmented(each).vocabulary) for each in (index, loaded))
