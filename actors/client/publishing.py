@@ -49,8 +49,7 @@ class PublishOptions:
             check_name("event_id", self.event_id)
         check_flag("deliver", self.deliver)
         check_flag("strict", self.strict)
-        if self.idempotency_key is not None:
-            check_key(self.idempotency_key)
+        check_key(self.idempotency_key)
         if self.timeout is not None:
             check_seconds("timeout", self.timeout, zero=False, most=LONGEST)
 

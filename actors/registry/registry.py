@@ -169,18 +169,18 @@ class Registry:
         check_id(id)
         metadata = metadata_of(data, tags)
         check_name("subscriber", subscriber)
-        _check_key(key)
+        check_key(key)
         return Subscribe(id, subscriber, expression, 0, self._open.routes.route(expression), key, metadata)
 
     def unsubscribe(self, id: str | int, key: str | None = None) -> bool:
         """Removes a subscription. Returns whether it existed."""
         check_id(id)
-        _check_key(key)
+        check_key(key)
         return self._submit(Unsubscribe(id, key)).found
 
     def subscribe_texts(self, columns: TextColumns, atomic: bool = False, key: str | None = None) -> AddReport:
         """Adds many subscriptions. Bad ones are reported by position, and the others are added; with `atomic`, all or none are added."""
-        _check_key(key)
+        check_key(key)
         carried = described(columns.ids, None, columns.data, columns.tags)
         refused = {each.position: each.error for each in carried.rejections} if carried else {}
         rejections: list[Rejection] = []
@@ -219,7 +219,7 @@ class Registry:
     ) -> AddReport:
         """Does the same for intervals (see MatchIndex.add_predicates), with a column `subscriber` unless one subscriber is given for
         all."""
-        _check_key(key)
+        check_key(key)
         load = read_intervals(table, subscriber)
         carried = described(load.ids.tolist(), None, data, tags)
         _check_rejections(True, carried.rejections if carried else [])
@@ -235,7 +235,7 @@ class Registry:
         """Removes many subscriptions: all of these ids, or nothing if one of them is not a valid id; without ids, those that have a tag.
         Returns the number that were stored."""
         check_ids(() if ids is None else ids)
-        _check_key(key)
+        check_key(key)
         writer, store = self._open.writer, self._open.store
 
         # The ids of a tag are read by the thread that makes changes, so that no change comes in between.
@@ -252,7 +252,7 @@ class Registry:
 
     def prioritize(self, id: str | int, level: str, expression: str, key: str | None = None) -> int:
         """Adds or replaces a priority rule. Returns the version that contains it."""
-        _check_key(key)
+        check_key(key)
         return self._submit(self._rule(id, level, expression, key)).version
 
     def prioritize_many(
@@ -260,7 +260,7 @@ class Registry:
     ) -> AddReport:
         """Adds many rules (id, level, expression) in one transaction. Bad ones are reported by position; with `atomic`, all or none are
         added."""
-        _check_key(key)
+        check_key(key)
         changes, rejections = [], []
         for position, (identity, level, expression) in enumerate(rules):
             try:
@@ -285,7 +285,7 @@ class Registry:
     def remove_rule(self, id: str | int, key: str | None = None) -> bool:
         """Removes a priority rule. Returns whether it existed."""
         check_id(id)
-        _check_key(key)
+        check_key(key)
         return self._submit(RemoveRule(id, key)).found
 
     def get(self, id: str | int) -> StoredSubscription:
@@ -436,11 +436,6 @@ class Registry:
         opened = self._opening.close()
         if opened is not None:
             opened.close()
-
-
-def _check_key(key: Any) -> None:
-    if key is not None:
-        check_key(key)
 
 
 def _check_rejections(atomic: bool, rejections: list[Rejection]) -> None:

@@ -74,11 +74,13 @@ def check_name(setting: str, value: Any) -> str:
     return str(value)
 
 
-def check_key(key: Any) -> str:
-    """Checks an idempotency key of a user: a short text without control characters, because these separate the keys of its portions."""
+def check_key(key: Any) -> None:
+    """Checks an idempotency key, if there is one: a short text without control characters, because these separate the keys of its
+    portions."""
+    if key is None:
+        return
     if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
         raise SettingError("idempotency_key", f"must be a printable str of 1 to {LONGEST_KEY} characters")
-    return key
 
 
 def check_id(identity: Any) -> None:
