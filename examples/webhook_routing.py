@@ -85,8 +85,8 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         ray_pubsub.start(1, name="orders", address=arguments.address) as server,
-        HttpDoor(server.name, server.address, Path(folder)) as door,
-        HttpClient(door.url, door.token) as client,
+        HttpInterface(server.name, server.address, Path(folder)) as interface,
+        HttpClient(interface.url, interface.token) as client,
     ):
         for name, expression in RULES.items():
             client.subscribe(name, expression, id=name)
@@ -104,7 +104,7 @@ def main() -> None:
     print(f"\nposted, signatures checked: {published.delivered - missing}; missing: {missing}")
 
 
-class HttpDoor:
+class HttpInterface:
     """`ray-pubsub serve` in a process of its own, on a free port."""
 
     def __init__(self, server: str, address: str, folder: Path) -> None:
@@ -123,7 +123,7 @@ class HttpDoor:
             threading.Event().wait(0.05)  # it is written when the process has started
         return self._token.read_text().strip()
 
-    def __enter__(self) -> HttpDoor:
+    def __enter__(self) -> HttpInterface:
         return self
 
     def __exit__(self, *error: object) -> None:

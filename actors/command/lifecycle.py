@@ -258,7 +258,7 @@ def serve(
         "allow_hosts": tuple(allow_host or ()),
     }
     HttpSettings(host=host, port=port, **settings)  # checked before a server is looked for
-    with connected(name, address, data_dir) as server:  # the door is another process, and gets what was found
+    with connected(name, address, data_dir) as server:  # the interface is another process, and gets what was found
         found, where = server.name, server.address
     scheme = "http" if certificate is None else "https"
     Terminal(as_json).result(

@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> None:
         numbers = range(options.subscriptions)
         expressions = [f"a{n % 10} >= {n % 997} and a{n % 10} <= {n % 997 + 2} and kind = 'k{n % 7}'" for n in numbers]
         server.subscribe_many(list(numbers), expressions, subscriber="bench", progress=False)
-        with door(server) as (port, pid), bare_handler() as bare_port:
+        with interface(server) as (port, pid), bare_handler() as bare_port:
             throughput(server, port, batches(options.batches), table)
             latency(server, port, bare_port, table)
             console.print(table)
@@ -204,7 +204,7 @@ def memory(pid: int) -> float:
 
 
 @contextmanager
-def door(server: Server) -> Iterator[tuple[int, int]]:
+def interface(server: Server) -> Iterator[tuple[int, int]]:
     """The port, and the process that works."""
     command = [sys.executable, "-m", "actors.http", server.name, "--address", server.address, "--port", "0", "--open"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -242,8 +242,8 @@ quiet = {"access_log": False, "log_level": "warning", "server_header": False, "d
 config = uvicorn.Config(bare, http="httptools", loop="uvloop", ws="none", **quiet)
 uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
 """
-"""With the options of the door (actors/http/serving.py). `uvicorn --fd` takes the descriptor for a Unix socket, does not set TCP_NODELAY,
-and answers 40 ms later."""
+"""With the options of the interface (actors/http/serving.py). `uvicorn --fd` takes the descriptor for a Unix socket, does not set
+TCP_NODELAY, and answers 40 ms later."""
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from actors.cluster.joining import Joined
 from actors.http.application import Application
 from actors.http.serving import listening_socket, uvicorn_server
 from actors.http.settings import HttpSettings
-from tests.http.requesting import Door
+from tests.http.requesting import Interface
 
 TOKENS = {
     "boss": {"token": "token-of-the-admin", "scopes": ["admin"]},
@@ -34,18 +34,18 @@ def server(cluster: Joined) -> Iterator[Server]:
         yield server
 
 
-def running(settings: HttpSettings) -> Iterator[Door]:
-    """A door in a thread of this process, which is a process of the cluster already."""
+def running(settings: HttpSettings) -> Iterator[Interface]:
+    """An interface in a thread of this process, which is a process of the cluster already."""
     app = Application(settings)
     listening = listening_socket(settings)
     runner = uvicorn_server(app, settings)
     runner.install_signal_handlers = lambda: None
     thread = threading.Thread(target=lambda: asyncio.run(runner.serve(sockets=[listening])), daemon=True)
     thread.start()
-    door = Door(app, listening.getsockname()[1], "token-of-the-admin")
-    door.wait_until_ready()
+    interface = Interface(app, listening.getsockname()[1], "token-of-the-admin")
+    interface.wait_until_ready()
     try:
-        yield door
+        yield interface
     finally:
         runner.should_exit = True
         thread.join(30)
@@ -53,8 +53,8 @@ def running(settings: HttpSettings) -> Iterator[Door]:
 
 
 @pytest.fixture(scope="package")
-def door(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    folder: Path = tmp_path_factory.mktemp("door")
+def interface(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interface]:
+    folder: Path = tmp_path_factory.mktemp("interface")
     yield from running(
         HttpSettings(
             server="http", port=0, state_dir=str(folder), tokens=TOKENS, max_body=100_000, max_line=20_000,

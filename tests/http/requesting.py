@@ -73,7 +73,7 @@ class Stream:
         self._connection.close()
 
 
-class Door:
+class Interface:
     """A running HTTP interface."""
 
     def __init__(self, app: Application, port: int, token: str) -> None:

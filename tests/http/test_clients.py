@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 from ray_pubsub_http import HttpClient, ProblemError, Subscription
-from tests.http.requesting import Door
+from tests.http.requesting import Interface
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).parent / "client_program.mjs"
 TYPESCRIPT = ROOT / "clients" / "typescript"
 
 
-def test_the_python_client(door: Door) -> None:
-    with HttpClient(door.url, door.token) as client:
+def test_the_python_client(interface: Interface) -> None:
+    with HttpClient(interface.url, interface.token) as client:
         assert client.subscribe("py", "py < 5", id=41) == 41
         report = client.load(
             [Subscription("py-b", "py", "py >= 5"), {"id": "bad", "subscriber": "py", "expression": "py >"}]
@@ -65,7 +65,7 @@ def test_the_python_client(door: Door) -> None:
         assert abs((carrying.moment or 0) / 1e6 - time.time()) < 600
         assert client.unsubscribe_many(tag="py-tag") == 1
         client.set_webhook("py", "nobody", "http://127.0.0.1:9/", concurrency=2, with_data=True)
-        hook = door.ask("GET", "/v1/webhooks/py").data
+        hook = interface.ask("GET", "/v1/webhooks/py").data
         assert (hook["concurrency"], hook["data"], client.remove_webhook("py")) == (2, True, True)
         assert client.explain({"py": 1})["matches"] == 1
         assert client.explain({"py": 1}, 41)["truth"] is True
@@ -81,10 +81,10 @@ def test_the_python_client_needs_nothing_but_python() -> None:
     assert set(done.stdout.split()) - {"ray_pubsub_http"} <= sys.stdlib_module_names
 
 
-def test_the_typescript_client(door: Door) -> None:
+def test_the_typescript_client(interface: Interface) -> None:
     node = shutil.which("node")
     assert node is not None, "Node.js 18 or newer is needed for this test: install the package nodejs"
-    command = [node, str(SCRIPT), door.url, door.token]
+    command = [node, str(SCRIPT), interface.url, interface.token]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == "all is well"

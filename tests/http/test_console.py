@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.http.browser import Browser
-from tests.http.requesting import Door
+from tests.http.requesting import Interface
 
 HOSTILE = "<img src=x onerror='window.hacked=1'>"
 FOLDER = os.environ.get("SCREENSHOTS")
@@ -47,7 +47,7 @@ UNNAMED = """
 
 
 @pytest.fixture(scope="module")
-def page(door: Door, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def page(interface: Interface, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     phones = [("iphone5s", 580), ("iphone5s", 400), ("galaxy", 300), ("nexus", 250)]
     lines = [
         json.dumps(
@@ -59,37 +59,37 @@ def page(door: Door, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brows
         )
         for n, (model, price) in enumerate(phones * 10)
     ]
-    door.ask(
+    interface.ask(
         "POST", "/v1/subscriptions/bulk", "\n".join(lines).encode(), headers={"Content-Type": "application/x-ndjson"}
     )
-    door.ask(
+    interface.ask(
         "PUT",
         "/v1/subscriptions/hostile",
         {"subscriber": HOSTILE, "expression": f"name = '{HOSTILE.replace(chr(39), '')}'"},
     )
-    door.ask("PUT", "/v1/rules/urgent", {"level": "critical", "expression": "price < 200"})
-    publish(door, range(60))
-    dead = door.ask("POST", "/v1/subscribers/person-0/poll?limit=3").data["items"]
+    interface.ask("PUT", "/v1/rules/urgent", {"level": "critical", "expression": "price < 200"})
+    publish(interface, range(60))
+    dead = interface.ask("POST", "/v1/subscribers/person-0/poll?limit=3").data["items"]
     for _ in range(3):
-        door.ask(
+        interface.ask(
             "POST",
             "/v1/subscribers/person-0/nack",
             {"receipts": [each["receipt"] for each in dead], "reason": "HTTP 500"},
         )
-        dead = door.ask("POST", "/v1/subscribers/person-0/poll?limit=3").data["items"]
+        dead = interface.ask("POST", "/v1/subscribers/person-0/poll?limit=3").data["items"]
     browser = Browser(tmp_path_factory.mktemp("profile"))
     yield browser
     browser.close()
     for number in range(5):
-        door.ask("DELETE", f"/v1/subscribers/person-{number}")
-    door.ask("DELETE", "/v1/rules/urgent")
-    door.ask("DELETE", "/v1/subscriptions/hostile")
+        interface.ask("DELETE", f"/v1/subscribers/person-{number}")
+    interface.ask("DELETE", "/v1/rules/urgent")
+    interface.ask("DELETE", "/v1/subscriptions/hostile")
 
 
-def publish(door: Door, numbers: range) -> None:
+def publish(interface: Interface, numbers: range) -> None:
     events = [{"model": "iphone5s", "price": 100 + 7 * (n % 60), "shop": f"shop {n % 3}"} for n in numbers]
     body = "\n".join(map(json.dumps, events)).encode()
-    door.ask("POST", "/v1/events", body, headers={"Content-Type": "application/x-ndjson"})
+    interface.ask("POST", "/v1/events", body, headers={"Content-Type": "application/x-ndjson"})
 
 
 def picture(page: Browser, name: str) -> None:
@@ -105,16 +105,16 @@ def check_readable(page: Browser) -> None:
     assert page.run(UNNAMED) == []
 
 
-def test_the_console(door: Door, page: Browser) -> None:
+def test_the_console(interface: Interface, page: Browser) -> None:
     """One test, as one visit: each step needs the one before it."""
-    page.open(door.url)
+    page.open(interface.url)
     # A wrong token is refused, and the right one lets in, by keyboard alone.
     page.until("document.activeElement.id === 'token'")
     page.call("Input.insertText", text="not the token at all")
     page.key("Enter", ENTER)
     page.until("document.querySelector('#token-error').textContent.includes('unknown')")
     check_readable(page)
-    page.fill("#token", door.token)
+    page.fill("#token", interface.token)
     page.key("Enter", ENTER)
     page.until("document.querySelectorAll('.process').length >= 3 && !document.querySelector('#overview').hidden")
     assert page.text("#connection") == "✓ connected"
@@ -124,7 +124,7 @@ def test_the_console(door: Door, page: Browser) -> None:
     assert "tail with" in page.run("document.querySelector('svg.cells').getAttribute('aria-label')")
     if FOLDER:  # pictures show a server at work
         for number in range(12):
-            publish(door, range(50 * number % 170))
+            publish(interface, range(50 * number % 170))
             page.run("new Promise((done) => setTimeout(done, 1000))")
     page.until("document.querySelectorAll('#rate-plot path').length === 2")
     assert "wish-" in page.text("#hot")
@@ -160,7 +160,7 @@ def test_the_console(door: Door, page: Browser) -> None:
     page.click("#add-form .primary")
     page.until("document.querySelector('#add-result').textContent.includes('from-the-browser')")
     assert page.text("#data-state") == ""
-    made = door.ask("GET", "/v1/subscriptions/from-the-browser").data
+    made = interface.ask("GET", "/v1/subscriptions/from-the-browser").data
     assert (made["subscriber"], made["tags"], made["data"]) == (
         "person-1",
         ["from browsers", "sale"],
@@ -172,7 +172,7 @@ def test_the_console(door: Door, page: Browser) -> None:
     assert all(text in page.text("#subscription-list") for text in ("from-the-browser", "sale", '"a draft"'))
     page.click("#subscription-list .danger")
     page.until("document.querySelector('#subscription-list .empty')")
-    assert door.ask("GET", "/v1/subscriptions/from-the-browser").status == 404
+    assert interface.ask("GET", "/v1/subscriptions/from-the-browser").status == 404
 
     # What a hostile subscriber has written is text, and nothing runs.
     page.fill("#search", "onerror")
@@ -186,7 +186,7 @@ def test_the_console(door: Door, page: Browser) -> None:
     page.fill("#event", '{"model": "iphone5s", "price": 430}')
     page.click("#explain-form .primary")
     page.until("document.querySelectorAll('.steps li').length > 0")
-    expected = door.ask("POST", "/v1/explain", {"event": {"model": "iphone5s", "price": 430}}).data["matches"]
+    expected = interface.ask("POST", "/v1/explain", {"event": {"model": "iphone5s", "price": 430}}).data["matches"]
     assert page.text("#explain-state").startswith(f"{expected} matches")
     page.click("#explanation td .plain")
     page.until("document.querySelectorAll('ul.tree li').length === 3")
@@ -211,24 +211,24 @@ def test_the_console(door: Door, page: Browser) -> None:
     picture(page, "mailboxes")
     page.click("#dead-list .actions button")
     page.until("document.querySelector('#dead-list .empty')")
-    assert door.ask("GET", "/v1/subscribers/person-0/dead-letters").data["items"] == []
+    assert interface.ask("GET", "/v1/subscribers/person-0/dead-letters").data["items"] == []
 
     page.scheme("dark")
     page.click("#tab-overview")
     page.until("!document.querySelector('#overview').hidden")
     picture(page, "overview-dark")
     assert page.complaints == []
-    assert [url for url in page.requested if not url.startswith(door.url) and url != "about:blank"] == []
+    assert [url for url in page.requested if not url.startswith(interface.url) and url != "about:blank"] == []
 
 
-def test_the_page_may_run_nothing_but_its_own_files(door: Door) -> None:
-    answer = door.ask("GET", "/", token=None)
+def test_the_page_may_run_nothing_but_its_own_files(interface: Interface) -> None:
+    answer = interface.ask("GET", "/", token=None)
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy and "script-src 'self'" in policy
     assert "http" not in answer.body.decode().replace("http-equiv", "").replace("HTTP", "")
     folder = Path(__file__).parents[2] / "actors" / "http" / "console"
     for path in folder.iterdir():
-        served = door.ask("GET", f"/console/{path.name}", token=None)
+        served = interface.ask("GET", f"/console/{path.name}", token=None)
         assert (served.status, served.body) == (200, path.read_bytes())
         assert "innerHTML" not in served.body.decode().replace("no innerHTML in this console", "")
-    assert door.ask("GET", "/console/..%2Fserving.py", token=None).status == 404
+    assert interface.ask("GET", "/console/..%2Fserving.py", token=None).status == 404

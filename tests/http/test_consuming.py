@@ -11,104 +11,104 @@ import msgpack
 import pytest
 
 from actors.client.server import Server
-from tests.http.requesting import Answer, Door
+from tests.http.requesting import Answer, Interface
 
 
 @pytest.fixture
-def mailbox(door: Door, request: pytest.FixtureRequest) -> Iterator[str]:
+def mailbox(interface: Interface, request: pytest.FixtureRequest) -> Iterator[str]:
     """A subscriber that gets every event with its own name as an attribute."""
     name = f"box-{request.node.name.removeprefix('test_')}"
-    door.ask("PUT", f"/v1/subscriptions/{name}", {"subscriber": name, "expression": f"box = '{name}'"})
+    interface.ask("PUT", f"/v1/subscriptions/{name}", {"subscriber": name, "expression": f"box = '{name}'"})
     yield name
-    door.ask("DELETE", f"/v1/subscribers/{name}")
+    interface.ask("DELETE", f"/v1/subscribers/{name}")
 
 
-def publish(door: Door, mailbox: str, *numbers: int) -> None:
+def publish(interface: Interface, mailbox: str, *numbers: int) -> None:
     body = b"".join(json.dumps({"box": mailbox, "n": number}).encode() + b"\n" for number in numbers)
-    answer = door.ask("POST", "/v1/events", body, headers={"Content-Type": "application/x-ndjson"})
+    answer = interface.ask("POST", "/v1/events", body, headers={"Content-Type": "application/x-ndjson"})
     assert answer.data["deliveries"]["delivered"] == len(numbers)
 
 
-def poll(door: Door, mailbox: str, query: str = "") -> list[dict]:
-    return door.ask("POST", f"/v1/subscribers/{mailbox}/poll?limit=100{query}").data["items"]
+def poll(interface: Interface, mailbox: str, query: str = "") -> list[dict]:
+    return interface.ask("POST", f"/v1/subscribers/{mailbox}/poll?limit=100{query}").data["items"]
 
 
-def settle(door: Door, mailbox: str, how: str, items: list[dict], **more: object) -> Answer:
+def settle(interface: Interface, mailbox: str, how: str, items: list[dict], **more: object) -> Answer:
     receipts = [each["receipt"] for each in items]
-    return door.ask("POST", f"/v1/subscribers/{mailbox}/{how}", {"receipts": receipts, **more})
+    return interface.ask("POST", f"/v1/subscribers/{mailbox}/{how}", {"receipts": receipts, **more})
 
 
-def test_settling(door: Door, mailbox: str) -> None:
-    publish(door, mailbox, 0, 1, 2)
-    items = poll(door, mailbox)
+def test_settling(interface: Interface, mailbox: str) -> None:
+    publish(interface, mailbox, 0, 1, 2)
+    items = poll(interface, mailbox)
     assert [each["event"]["n"] for each in items] == [0, 1, 2]
-    assert poll(door, mailbox) == []
-    assert settle(door, mailbox, "ack", items[:1]).data == {"accepted": 1, "stale": []}
-    stale = settle(door, mailbox, "ack", items[:1]).data["stale"]
+    assert poll(interface, mailbox) == []
+    assert settle(interface, mailbox, "ack", items[:1]).data == {"accepted": 1, "stale": []}
+    stale = settle(interface, mailbox, "ack", items[:1]).data["stale"]
     assert stale == [{"position": 0, "receipt": items[0]["receipt"], "reason": "settled"}]
-    settle(door, mailbox, "release", items[1:2])
-    settle(door, mailbox, "nack", items[2:], delay=0, reason="no")
-    again = {each["event"]["n"]: each["attempt"] for each in poll(door, mailbox)}
+    settle(interface, mailbox, "release", items[1:2])
+    settle(interface, mailbox, "nack", items[2:], delay=0, reason="no")
+    again = {each["event"]["n"]: each["attempt"] for each in poll(interface, mailbox)}
     assert again == {1: 1, 2: 2}
-    assert settle(door, mailbox, "extend", [], seconds=5).data["accepted"] == 0
-    assert door.ask("POST", f"/v1/subscribers/{mailbox}/ack", {"receipts": ["nonsense"]}).status == 422
-    assert door.ask("GET", f"/v1/subscribers/{mailbox}/mailbox").data["acked"] == 1
+    assert settle(interface, mailbox, "extend", [], seconds=5).data["accepted"] == 0
+    assert interface.ask("POST", f"/v1/subscribers/{mailbox}/ack", {"receipts": ["nonsense"]}).status == 422
+    assert interface.ask("GET", f"/v1/subscribers/{mailbox}/mailbox").data["acked"] == 1
 
 
-def test_a_poll_waits_for_what_is_published(door: Door, server: Server, mailbox: str) -> None:
-    """Also by another program than this door."""
+def test_a_poll_waits_for_what_is_published(interface: Interface, server: Server, mailbox: str) -> None:
+    """Also by another program than this interface."""
     found: list[list[dict]] = []
-    waiting = threading.Thread(target=lambda: found.append(poll(door, mailbox, "&wait=30")))
+    waiting = threading.Thread(target=lambda: found.append(poll(interface, mailbox, "&wait=30")))
     waiting.start()
-    door.wait_until(lambda: len(door.app.wakeups) > 0)
+    interface.wait_until(lambda: len(interface.app.wakeups) > 0)
     server.publish({"box": mailbox, "n": 5})
     waiting.join(30)
     assert [each["event"]["n"] for each in found[0]] == [5]
 
 
-def test_a_name_that_nobody_has_subscribed_as_is_reported(door: Door, mailbox: str) -> None:
+def test_a_name_that_nobody_has_subscribed_as_is_reported(interface: Interface, mailbox: str) -> None:
     misspelt = f"{mailbox}s"
     path = f"/v1/subscribers/{misspelt}/poll"
-    told = door.ask("POST", path).data
+    told = interface.ask("POST", path).data
     assert told["items"] == [] and repr(misspelt) in told["warning"] and f"did you mean {mailbox!r}?" in told["warning"]
-    packed = door.ask("POST", path, headers={"Accept": "application/msgpack"})
+    packed = interface.ask("POST", path, headers={"Accept": "application/msgpack"})
     assert msgpack.unpackb(packed.body) == told
-    assert door.ask("POST", f"/v1/subscribers/{mailbox}/poll").data == {"items": []}
+    assert interface.ask("POST", f"/v1/subscribers/{mailbox}/poll").data == {"items": []}
     # Names of others are not for everybody.
-    door.ask("PUT", "/v1/subscriptions/anna-1", {"subscriber": "team_a", "expression": "zzz = 1"})
-    hidden = door.ask("POST", "/v1/subscribers/team-a/poll", token="token-of-the-team").data["warning"]
+    interface.ask("PUT", "/v1/subscriptions/anna-1", {"subscriber": "team_a", "expression": "zzz = 1"})
+    hidden = interface.ask("POST", "/v1/subscribers/team-a/poll", token="token-of-the-team").data["warning"]
     assert "'team-a'" in hidden and "team_a" not in hidden
-    with closing(door.stream(f"/v1/subscribers/{misspelt}/stream")) as stream:
+    with closing(interface.stream(f"/v1/subscribers/{misspelt}/stream")) as stream:
         assert stream.comment().startswith(f"warning: nobody has subscribed as {misspelt!r}")
     # As soon as somebody has, it is no longer said, and what waits comes.
-    door.ask("PUT", "/v1/subscriptions/late", {"subscriber": misspelt, "expression": "zzz = 2"})
-    door.ask("POST", "/v1/events", {"zzz": 2})
-    assert len(door.ask("POST", path).data["items"]) == 1
+    interface.ask("PUT", "/v1/subscriptions/late", {"subscriber": misspelt, "expression": "zzz = 2"})
+    interface.ask("POST", "/v1/events", {"zzz": 2})
+    assert len(interface.ask("POST", path).data["items"]) == 1
     for subscriber in (misspelt, "team_a"):
-        door.ask("DELETE", f"/v1/subscribers/{subscriber}")
+        interface.ask("DELETE", f"/v1/subscribers/{subscriber}")
 
 
-def test_msgpack(door: Door, mailbox: str) -> None:
-    publish(door, mailbox, 1)
-    answer = door.ask("POST", f"/v1/subscribers/{mailbox}/poll", headers={"Accept": "application/msgpack"})
+def test_msgpack(interface: Interface, mailbox: str) -> None:
+    publish(interface, mailbox, 1)
+    answer = interface.ask("POST", f"/v1/subscribers/{mailbox}/poll", headers={"Accept": "application/msgpack"})
     assert msgpack.unpackb(answer.body)["items"][0]["event"] == {"box": mailbox, "n": 1}
 
 
-def test_dead_letters_are_delivered_again(door: Door, mailbox: str) -> None:
-    publish(door, mailbox, 1)
+def test_dead_letters_are_delivered_again(interface: Interface, mailbox: str) -> None:
+    publish(interface, mailbox, 1)
     for _ in range(3):
-        settle(door, mailbox, "nack", poll(door, mailbox), reason="broken")
-    (dead,) = door.ask("GET", f"/v1/subscribers/{mailbox}/dead-letters").data["items"]
+        settle(interface, mailbox, "nack", poll(interface, mailbox), reason="broken")
+    (dead,) = interface.ask("GET", f"/v1/subscribers/{mailbox}/dead-letters").data["items"]
     assert (dead["attempts"], dead["reason"], dead["event"]["n"]) == (3, "broken", 1)
     path = f"/v1/subscribers/{mailbox}/dead-letters"
-    assert door.ask("POST", f"{path}/redrive", {"sequences": [dead["sequence"]]}).data == {"redriven": 1}
-    assert len(poll(door, mailbox)) == 1
-    assert door.ask("POST", f"{path}/purge").data == {"purged": 0}
+    assert interface.ask("POST", f"{path}/redrive", {"sequences": [dead["sequence"]]}).data == {"redriven": 1}
+    assert len(poll(interface, mailbox)) == 1
+    assert interface.ask("POST", f"{path}/purge").data == {"purged": 0}
 
 
-def test_a_stream_gets_what_waits_and_what_comes(door: Door, server: Server, mailbox: str) -> None:
-    publish(door, mailbox, 0, 1)
-    stream = door.stream(f"/v1/subscribers/{mailbox}/stream")
+def test_a_stream_gets_what_waits_and_what_comes(interface: Interface, server: Server, mailbox: str) -> None:
+    publish(interface, mailbox, 0, 1)
+    stream = interface.stream(f"/v1/subscribers/{mailbox}/stream")
     assert stream.status == 200
     first = stream.take(2)
     server.publish({"box": mailbox, "n": 2})
@@ -117,46 +117,46 @@ def test_a_stream_gets_what_waits_and_what_comes(door: Door, server: Server, mai
     assert [int(each["id"]) for each in messages] == [json.loads(each["data"])["sequence"] for each in messages]
     # On an open connection they are acknowledged by themselves.
     path = f"/v1/subscribers/{mailbox}/mailbox"
-    door.wait_until(lambda: door.ask("GET", path).data["acked"] == 3)
+    interface.wait_until(lambda: interface.ask("GET", path).data["acked"] == 3)
     stream.close()
 
 
-def test_a_stream_that_is_resumed_continues_after_the_last_message(door: Door, mailbox: str) -> None:
-    publish(door, mailbox, 0, 1, 2, 3, 4)
+def test_a_stream_that_is_resumed_continues_after_the_last_message(interface: Interface, mailbox: str) -> None:
+    publish(interface, mailbox, 0, 1, 2, 3, 4)
     path = f"/v1/subscribers/{mailbox}/stream?ack=manual"
-    stream = door.stream(path)
+    stream = interface.stream(path)
     messages = stream.take(5)
     stream.close()
     # The client has seen two: these are acknowledged, the other three come again at once, and it was no attempt.
-    stream = door.stream(path, headers={"Last-Event-ID": messages[1]["id"]})
+    stream = interface.stream(path, headers={"Last-Event-ID": messages[1]["id"]})
     again = [json.loads(each["data"]) for each in stream.take(3)]
     assert [each["event"]["n"] for each in again] == [2, 3, 4]
     assert [each["attempt"] for each in again] == [1, 1, 1]
-    assert door.ask("GET", f"/v1/subscribers/{mailbox}/mailbox").data["acked"] == 2
+    assert interface.ask("GET", f"/v1/subscribers/{mailbox}/mailbox").data["acked"] == 2
     # Without an id nothing is settled: what the client has acknowledged itself is done, the rest is in flight.
-    settle(door, mailbox, "ack", again[:1])
-    stats = door.ask("GET", f"/v1/subscribers/{mailbox}/mailbox").data
+    settle(interface, mailbox, "ack", again[:1])
+    stats = interface.ask("GET", f"/v1/subscribers/{mailbox}/mailbox").data
     assert (stats["acked"], stats["in_flight"]) == (3, 2)
     stream.close()
-    assert door.ask("GET", path, headers={"Last-Event-ID": "x"}).status == 422
+    assert interface.ask("GET", path, headers={"Last-Event-ID": "x"}).status == 422
 
 
-def test_a_stream_has_the_data_of_subscriptions_on_request(door: Door, mailbox: str) -> None:
-    given = door.ask("GET", f"/v1/subscriptions?subscriber={mailbox}").data["items"][0]
+def test_a_stream_has_the_data_of_subscriptions_on_request(interface: Interface, mailbox: str) -> None:
+    given = interface.ask("GET", f"/v1/subscriptions?subscriber={mailbox}").data["items"][0]
     body = {"subscriber": mailbox, "expression": given["expression"], "data": {"title": "cheap"}, "tags": ["b", "a"]}
-    assert door.ask("PUT", f"/v1/subscriptions/{given['id']}", body).status == 201
-    publish(door, mailbox, 0)
-    stream = door.stream(f"/v1/subscribers/{mailbox}/stream?data=true")
+    assert interface.ask("PUT", f"/v1/subscriptions/{given['id']}", body).status == 201
+    publish(interface, mailbox, 0)
+    stream = interface.stream(f"/v1/subscribers/{mailbox}/stream?data=true")
     (message,) = (json.loads(each["data"]) for each in stream.take(1))
     assert (message["data"], message["tags"], message["event"]["n"]) == ({"title": "cheap"}, ["a", "b"], 0)
     stream.close()
 
 
-def test_a_window_limits_what_is_not_acknowledged(door: Door, mailbox: str) -> None:
-    publish(door, mailbox, *range(5))
-    stream = door.stream(f"/v1/subscribers/{mailbox}/stream?ack=manual&window=2")
+def test_a_window_limits_what_is_not_acknowledged(interface: Interface, mailbox: str) -> None:
+    publish(interface, mailbox, *range(5))
+    stream = interface.stream(f"/v1/subscribers/{mailbox}/stream?ack=manual&window=2")
     two = [json.loads(each["data"]) for each in stream.take(2)]
-    assert door.ask("GET", f"/v1/subscribers/{mailbox}/mailbox").data["in_flight"] == 2
-    settle(door, mailbox, "ack", two)
+    assert interface.ask("GET", f"/v1/subscribers/{mailbox}/mailbox").data["in_flight"] == 2
+    settle(interface, mailbox, "ack", two)
     assert [json.loads(each["data"])["event"]["n"] for each in stream.take(2)] == [2, 3]
     stream.close()

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from actors.client.server import Server
-from tests.http.requesting import Door
+from tests.http.requesting import Interface
 
 
 class Relay:
@@ -86,21 +86,21 @@ def test_requests_are_refused_and_then_answered_again(server: Server, relay: Rel
         assert process.stderr is not None
         found = next(match for line in process.stderr if (match := re.search(r"http://127.0.0.1:(\d+)/", line)))
         token = tmp_path / "admin-token"
-        door = Door(None, int(found[1]), "")  # type: ignore[arg-type]
-        door.wait_until(lambda: door.ask("GET", "/readyz", token=None).status == 200, 120)
-        door.token = token.read_text().strip()
+        interface = Interface(None, int(found[1]), "")  # type: ignore[arg-type]
+        interface.wait_until(lambda: interface.ask("GET", "/readyz", token=None).status == 200, 120)
+        interface.token = token.read_text().strip()
         assert token.stat().st_mode & 0o777 == 0o600
-        assert door.ask("POST", "/v1/events", {"x": 1}).data["events"] == 1
+        assert interface.ask("POST", "/v1/events", {"x": 1}).data["events"] == 1
 
         relay.stop()
-        door.wait_until(lambda: door.ask("POST", "/v1/events", {"x": 1}).status == 503, 120)
-        refused = door.ask("POST", "/v1/events", {"x": 1})
+        interface.wait_until(lambda: interface.ask("POST", "/v1/events", {"x": 1}).status == 503, 120)
+        refused = interface.ask("POST", "/v1/events", {"x": 1})
         assert (refused.status, refused.headers["retry-after"]) == (503, "2")
-        assert door.ask("GET", "/healthz", token=None).status == 200
-        assert door.ask("GET", "/readyz", token=None).status == 503
+        assert interface.ask("GET", "/healthz", token=None).status == 200
+        assert interface.ask("GET", "/readyz", token=None).status == 503
 
         relay.start()
-        door.wait_until(lambda: door.ask("POST", "/v1/events", {"x": 1}).status == 200, 120)
+        interface.wait_until(lambda: interface.ask("POST", "/v1/events", {"x": 1}).status == 200, 120)
     finally:
         process.terminate()
         process.communicate(timeout=60)

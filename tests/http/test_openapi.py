@@ -10,14 +10,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from actors.http.schemas import SCHEMAS
-from tests.http.requesting import Answer, Door
+from tests.http.requesting import Answer, Interface
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
 @pytest.fixture(scope="module")
-def described(door: Door) -> Any:
-    return door.ask("GET", "/openapi.json", token=None).data
+def described(interface: Interface) -> Any:
+    return interface.ask("GET", "/openapi.json", token=None).data
 
 
 def undescribed(found: Any, schema: Any, described: Any, path: str = "") -> Iterator[str]:
@@ -53,36 +53,38 @@ def test_the_schemas_are_schemas(described: Any) -> None:
     assert [name for name in SCHEMAS if f'/{name}"' not in used] == []
 
 
-def test_answers_are_as_described(door: Door, described: Any) -> None:
+def test_answers_are_as_described(interface: Interface, described: Any) -> None:
     body = {"subscriber": "oa", "expression": "oa < 9", "data": {"title": "x"}, "tags": ["oa-tag"]}
     subscriptions, one = "/v1/subscriptions", "/v1/subscriptions/{id}"
-    check(described, door.ask("POST", subscriptions, body), "post", subscriptions)
-    check(described, door.ask("PUT", f"{subscriptions}/oa-1", body), "put", one)
-    check(described, door.ask("PUT", f"{subscriptions}/int:77", {**body, "tags": None}), "put", one)
-    check(described, door.ask("GET", f"{subscriptions}/int:77"), "get", one)
-    assert check(described, door.ask("GET", f"{subscriptions}?subscriber=oa&limit=1"), "get", subscriptions)["after"]
+    check(described, interface.ask("POST", subscriptions, body), "post", subscriptions)
+    check(described, interface.ask("PUT", f"{subscriptions}/oa-1", body), "put", one)
+    check(described, interface.ask("PUT", f"{subscriptions}/int:77", {**body, "tags": None}), "put", one)
+    check(described, interface.ask("GET", f"{subscriptions}/int:77"), "get", one)
+    assert check(described, interface.ask("GET", f"{subscriptions}?subscriber=oa&limit=1"), "get", subscriptions)[
+        "after"
+    ]
     bulk = b'{"id": "oa-2", "subscriber": "oa", "expression": "oa = 1"}\n{"id": "oa-3"}\nnonsense\n'
-    loaded = door.ask("POST", f"{subscriptions}/bulk", bulk, headers=NDJSON)
+    loaded = interface.ask("POST", f"{subscriptions}/bulk", bulk, headers=NDJSON)
     assert check(described, loaded, "post", f"{subscriptions}/bulk")["rejected"] == 2
 
     events = b'{"oa": 1, "at": 1.5}\nnonsense\n{"oa": 99999999999999999999}\n'
-    published = door.ask("POST", "/v1/events?data=true", events, headers=NDJSON)
+    published = interface.ask("POST", "/v1/events?data=true", events, headers=NDJSON)
     report = check(described, published, "post", "/v1/events")
     assert report["errors"] and report["warnings"] and report["results"][0]["matches"] and report["moment"]
-    check(described, door.ask("POST", "/v1/events?deliver=false", {"oa": 1}), "post", "/v1/events")
+    check(described, interface.ask("POST", "/v1/events?deliver=false", {"oa": 1}), "post", "/v1/events")
 
     of = "/v1/subscribers/{subscriber}"
-    items = check(described, door.ask("POST", "/v1/subscribers/oa/poll?data=true"), "post", f"{of}/poll")["items"]
+    items = check(described, interface.ask("POST", "/v1/subscribers/oa/poll?data=true"), "post", f"{of}/poll")["items"]
     assert items[0]["tags"] == ["oa-tag"]
-    check(described, door.ask("POST", "/v1/subscribers/oaa/poll"), "post", f"{of}/poll")
+    check(described, interface.ask("POST", "/v1/subscribers/oaa/poll"), "post", f"{of}/poll")
     receipts = {"receipts": [each["receipt"] for each in items]}
     for how in ("extend", "ack", "nack", "release"):
-        check(described, door.ask("POST", f"/v1/subscribers/oa/{how}", receipts), "post", f"{of}/{how}")
-    stats = check(described, door.ask("GET", "/v1/stats"), "get", "/v1/stats", whole=False)
+        check(described, interface.ask("POST", f"/v1/subscribers/oa/{how}", receipts), "post", f"{of}/{how}")
+    stats = check(described, interface.ask("GET", "/v1/stats"), "get", "/v1/stats", whole=False)
     assert stats["shards"][0]["events"] > 0 and stats["registry"]["subscriptions"] > 0
-    check(described, door.ask("DELETE", f"{subscriptions}/oa-1"), "delete", one)
-    check(described, door.ask("DELETE", f"{subscriptions}?tag=oa-tag"), "delete", subscriptions)
-    check(described, door.ask("DELETE", "/v1/subscribers/oa"), "delete", of)
+    check(described, interface.ask("DELETE", f"{subscriptions}/oa-1"), "delete", one)
+    check(described, interface.ask("DELETE", f"{subscriptions}?tag=oa-tag"), "delete", subscriptions)
+    check(described, interface.ask("DELETE", "/v1/subscribers/oa"), "delete", of)
 
 
 def test_what_is_not_described_is_found(described: Any) -> None:

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from actors.http.webhooks.webhook import webhook_of
-from tests.http.requesting import Door
+from tests.http.requesting import Interface
 
 
 class Endpoint:
@@ -54,105 +54,109 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 @pytest.fixture
-def hook(door: Door, request: pytest.FixtureRequest) -> Iterator[str]:
+def hook(interface: Interface, request: pytest.FixtureRequest) -> Iterator[str]:
     name = f"hook-{request.node.name.removeprefix('test_')}"
-    door.ask("PUT", f"/v1/subscriptions/{name}", {"subscriber": name, "expression": f"hook = '{name}'"})
+    interface.ask("PUT", f"/v1/subscriptions/{name}", {"subscriber": name, "expression": f"hook = '{name}'"})
     yield name
-    door.ask("DELETE", f"/v1/webhooks/{name}")
-    door.ask("DELETE", f"/v1/subscribers/{name}")
+    interface.ask("DELETE", f"/v1/webhooks/{name}")
+    interface.ask("DELETE", f"/v1/subscribers/{name}")
 
 
-def put(door: Door, hook: str, url: str, **more: object) -> dict:
-    answer = door.ask("PUT", f"/v1/webhooks/{hook}", {"subscriber": hook, "url": url, **more})
+def put(interface: Interface, hook: str, url: str, **more: object) -> dict:
+    answer = interface.ask("PUT", f"/v1/webhooks/{hook}", {"subscriber": hook, "url": url, **more})
     assert answer.status == 201, answer.body
     return answer.data
 
 
-def publish(door: Door, hook: str, *numbers: int) -> None:
+def publish(interface: Interface, hook: str, *numbers: int) -> None:
     for number in numbers:
-        door.ask("POST", "/v1/events", {"hook": hook, "n": number})
+        interface.ask("POST", "/v1/events", {"hook": hook, "n": number})
 
 
-def test_what_arrives_has_the_data_of_the_subscription_on_request(door: Door, hook: str, endpoint: Endpoint) -> None:
+def test_what_arrives_has_the_data_of_the_subscription_on_request(
+    interface: Interface, hook: str, endpoint: Endpoint
+) -> None:
     body = {"subscriber": hook, "expression": f"hook = '{hook}'", "data": [1, "é"], "tags": ["t"]}
-    assert door.ask("PUT", f"/v1/subscriptions/{hook}", body).status == 201
-    assert put(door, hook, endpoint.url, data=True)["data"] is True
-    publish(door, hook, 1)
-    door.wait_until(lambda: len(endpoint.got) == 1)
+    assert interface.ask("PUT", f"/v1/subscriptions/{hook}", body).status == 201
+    assert put(interface, hook, endpoint.url, data=True)["data"] is True
+    publish(interface, hook, 1)
+    interface.wait_until(lambda: len(endpoint.got) == 1)
     got = json.loads(endpoint.got[0][1])
     assert (got["data"], got["tags"], got["event"]["n"]) == ([1, "é"], ["t"], 1)
 
 
-def test_what_arrives_is_signed_and_acknowledged(door: Door, hook: str, endpoint: Endpoint) -> None:
-    secret = put(door, hook, endpoint.url)["secret"]
-    publish(door, hook, 1, 2)
-    door.wait_until(lambda: door.ask("GET", f"/v1/subscribers/{hook}/mailbox").data["acked"] == 2)
+def test_what_arrives_is_signed_and_acknowledged(interface: Interface, hook: str, endpoint: Endpoint) -> None:
+    secret = put(interface, hook, endpoint.url)["secret"]
+    publish(interface, hook, 1, 2)
+    interface.wait_until(lambda: interface.ask("GET", f"/v1/subscribers/{hook}/mailbox").data["acked"] == 2)
     assert sorted(endpoint.numbers()) == [1, 2]
     for headers, body in endpoint.got:
         signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
         key = base64.b64decode(secret.removeprefix("whsec_"))
         expected = base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
         assert headers["webhook-signature"] == f"v1,{expected}"
-    shown = door.ask("GET", f"/v1/webhooks/{hook}").data
+    shown = interface.ask("GET", f"/v1/webhooks/{hook}").data
     assert "secret" not in shown
     assert (shown["accepted"], shown["breaker"]) == (2, "closed")
 
 
 def test_a_failure_is_repeated_with_the_same_id_until_it_is_a_dead_letter(
-    door: Door, hook: str, endpoint: Endpoint
+    interface: Interface, hook: str, endpoint: Endpoint
 ) -> None:
     endpoint.answer = lambda count: 500
-    put(door, hook, endpoint.url)
-    publish(door, hook, 1)
+    put(interface, hook, endpoint.url)
+    publish(interface, hook, 1)
     path = f"/v1/subscribers/{hook}/dead-letters"
-    door.wait_until(lambda: door.ask("GET", path).data["items"])
-    (dead,) = door.ask("GET", path).data["items"]
+    interface.wait_until(lambda: interface.ask("GET", path).data["items"])
+    (dead,) = interface.ask("GET", path).data["items"]
     assert (dead["attempts"], dead["reason"]) == (3, "webhook: HTTP 500")
     assert len({headers["webhook-id"] for headers, _ in endpoint.got}) == 1
     endpoint.answer = lambda count: 204
-    assert door.ask("POST", f"{path}/redrive").data == {"redriven": 1}
-    door.wait_until(lambda: door.ask("GET", f"/v1/subscribers/{hook}/mailbox").data["acked"] == 1)
+    assert interface.ask("POST", f"{path}/redrive").data == {"redriven": 1}
+    interface.wait_until(lambda: interface.ask("GET", f"/v1/subscribers/{hook}/mailbox").data["acked"] == 1)
 
 
-def test_an_endpoint_that_keeps_failing_is_left_alone(door: Door, hook: str, endpoint: Endpoint) -> None:
+def test_an_endpoint_that_keeps_failing_is_left_alone(interface: Interface, hook: str, endpoint: Endpoint) -> None:
     endpoint.answer = lambda count: 503
-    put(door, hook, endpoint.url, concurrency=1)
-    publish(door, hook, *range(8))
-    door.wait_until(lambda: door.ask("GET", f"/v1/webhooks/{hook}").data["breaker"] == "open")
+    put(interface, hook, endpoint.url, concurrency=1)
+    publish(interface, hook, *range(8))
+    interface.wait_until(lambda: interface.ask("GET", f"/v1/webhooks/{hook}").data["breaker"] == "open")
     assert len(endpoint.got) == 5
     # What was not tried has lost no attempt, and waits.
-    assert door.ask("GET", f"/v1/subscribers/{hook}/mailbox").data["dead"] <= 1
+    assert interface.ask("GET", f"/v1/subscribers/{hook}/mailbox").data["dead"] <= 1
 
 
-def test_gone_is_for_good(door: Door, hook: str, endpoint: Endpoint) -> None:
+def test_gone_is_for_good(interface: Interface, hook: str, endpoint: Endpoint) -> None:
     endpoint.answer = lambda count: 410
-    put(door, hook, endpoint.url)
-    publish(door, hook, 1)
-    door.wait_until(lambda: not door.ask("GET", f"/v1/webhooks/{hook}").data["enabled"])
-    assert "410" in door.ask("GET", f"/v1/webhooks/{hook}").data["disabled_reason"]
+    put(interface, hook, endpoint.url)
+    publish(interface, hook, 1)
+    interface.wait_until(lambda: not interface.ask("GET", f"/v1/webhooks/{hook}").data["enabled"])
+    assert "410" in interface.ask("GET", f"/v1/webhooks/{hook}").data["disabled_reason"]
 
 
-def test_private_addresses_are_refused(door: Door, hook: str) -> None:
+def test_private_addresses_are_refused(interface: Interface, hook: str) -> None:
     """Only 127.0.0.1 is allowed here: nothing is sent to another address of this machine, whatever its name is."""
-    put(door, hook, "http://127.0.0.2:9/")
-    publish(door, hook, 1)
-    door.wait_until(lambda: "no public address" in door.ask("GET", f"/v1/webhooks/{hook}").data.get("last", ""))
+    put(interface, hook, "http://127.0.0.2:9/")
+    publish(interface, hook, 1)
+    interface.wait_until(
+        lambda: "no public address" in interface.ask("GET", f"/v1/webhooks/{hook}").data.get("last", "")
+    )
     for url in ("ftp://x/", "http://user" + ":pw@x/", "http://x y/", "http://", 7):
-        assert door.ask("PUT", f"/v1/webhooks/{hook}", {"subscriber": hook, "url": url}).status == 422
+        assert interface.ask("PUT", f"/v1/webhooks/{hook}", {"subscriber": hook, "url": url}).status == 422
 
 
-def test_the_configuration_is_on_disk(door: Door, hook: str, endpoint: Endpoint) -> None:
-    made = put(door, hook, endpoint.url, concurrency=3)
-    path = door.app.file.folder / "http.json"
+def test_the_configuration_is_on_disk(interface: Interface, hook: str, endpoint: Endpoint) -> None:
+    made = put(interface, hook, endpoint.url, concurrency=3)
+    path = interface.app.file.folder / "http.json"
     found = webhook_of(hook, json.loads(path.read_text())["webhooks"][hook])
     assert (found.url, found.concurrency, found.secret) == (endpoint.url, 3, made["secret"])
     assert path.stat().st_mode & 0o777 == 0o600
-    assert door.ask("DELETE", f"/v1/webhooks/{hook}").data == {"removed": True}
+    assert interface.ask("DELETE", f"/v1/webhooks/{hook}").data == {"removed": True}
     assert hook not in json.loads(path.read_text())["webhooks"]
 
 
-def test_only_for_subscribers_that_the_client_may_act_for(door: Door, hook: str, endpoint: Endpoint) -> None:
+def test_only_for_subscribers_that_the_client_may_act_for(interface: Interface, hook: str, endpoint: Endpoint) -> None:
     body = {"subscriber": hook, "url": endpoint.url}
-    assert door.ask("PUT", f"/v1/webhooks/{hook}", body, token="token-of-ann-only").status == 403
-    put(door, hook, endpoint.url)
-    assert door.ask("DELETE", f"/v1/webhooks/{hook}", token="token-of-ann-only").status == 403
+    assert interface.ask("PUT", f"/v1/webhooks/{hook}", body, token="token-of-ann-only").status == 403
+    put(interface, hook, endpoint.url)
+    assert interface.ask("DELETE", f"/v1/webhooks/{hook}", token="token-of-ann-only").status == 403
