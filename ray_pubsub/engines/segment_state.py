@@ -25,7 +25,7 @@ from ray_pubsub.engines.shared_segment import SharedSegment
 
 __all__ = ["LAYOUT", "restored_segment"]
 
-LAYOUT = 4
+LAYOUT = 5
 """The version of all states' layout. Raise it with every change of what a state holds or of what a number in it means: an index whose
 blocks were saved in another layout is built from its subscriptions instead."""
 

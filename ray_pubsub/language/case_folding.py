@@ -1,7 +1,7 @@
 """Rewrites expressions to ignore case: both sides of every comparison of texts are in lower case, as with `ilike`.
 
 `name = 'Ann'` becomes `lower(name) = 'ann'`. Comparisons of two attributes, regular expressions (which have `(?i)`) and functions that
-search lists for texts are not changed; the condition of `exists` is.
+search lists for texts are not changed; conditions within `exists`, `case` and `if`, or used as values, are.
 """
 
 from __future__ import annotations
@@ -12,11 +12,24 @@ from typing import Any
 
 from ray_pubsub.language.functions.folding import simple_lower
 from ray_pubsub.language.printer import computed_name
-from ray_pubsub.language.terms import Call, term_of
-from ray_pubsub.language.tree import And, Between, Comparison, Holds, In, Like, Not, Operand, Or, Tree
+from ray_pubsub.language.terms import Call, Condition, Term, is_computed, parts_of, term_of
+from ray_pubsub.language.tree import (
+    And,
+    Between,
+    Comparison,
+    Constant,
+    Holds,
+    In,
+    Leaf,
+    Like,
+    Not,
+    Operand,
+    Or,
+    Tree,
+)
 from ray_pubsub.model.values import Kind
 
-__all__ = ["fold_case"]
+__all__ = ["fold_case", "fold_term"]
 
 
 def fold_case(tree: Tree) -> Tree:
@@ -28,19 +41,55 @@ def fold_case(tree: Tree) -> Tree:
             return Or(tuple(map(fold_case, children)))
         case Not(child):
             return Not(fold_case(child))
+        case _:
+            return _folded_leaf(_with_folded_subject(tree))
+
+
+def fold_term(term: Term) -> Term:
+    """Returns the same term; the conditions in it ignore case."""
+    match term:
+        case Condition(tree):
+            return Condition(fold_case(tree))
+        case Call(function, arguments):
+            return Call(function, tuple(map(fold_term, arguments)))
+        case _:
+            return term
+
+
+def _with_folded_subject(leaf: Leaf) -> Leaf:
+    """Folds the conditions within what a predicate tests."""
+    match leaf:
+        case Holds(_, attributes):
+            return replace(leaf, attributes=tuple(map(_folded_name, attributes)))
+        case Constant():
+            return leaf
+        case _:
+            return replace(leaf, attribute=_folded_name(leaf.attribute))
+
+
+def _folded_name(name: str) -> str:
+    if not is_computed(name):
+        return name
+    term = term_of(name)
+    has_condition = any(isinstance(part, Condition) for part in parts_of(term))
+    return computed_name(fold_term(term)) if has_condition else name
+
+
+def _folded_leaf(leaf: Leaf) -> Leaf:
+    match leaf:
         case Comparison(attribute, _, operand) if _is_text(operand):
-            return replace(tree, attribute=_lower(attribute), operand=_folded(operand))
+            return replace(leaf, attribute=_lower(attribute), operand=_folded(operand))
         case Between(attribute, low, high) if _is_text(low) or _is_text(high):
-            return replace(tree, attribute=_lower(attribute), low=_folded(low), high=_folded(high))
+            return replace(leaf, attribute=_lower(attribute), low=_folded(low), high=_folded(high))
         case In(attribute, members) if any(map(_is_text, members)):
-            return replace(tree, attribute=_lower(attribute), members=tuple(map(_folded, members)))
+            return replace(leaf, attribute=_lower(attribute), members=tuple(map(_folded, members)))
         case Like(attribute, pattern, escape):
             character = escape and simple_lower(escape)
-            return replace(tree, attribute=_lower(attribute), pattern=_folded(pattern), escape=character)
-        case Holds() if tree.condition is not None:
-            return replace(tree, condition=fold_case(tree.condition))
+            return replace(leaf, attribute=_lower(attribute), pattern=_folded(pattern), escape=character)
+        case Holds() if leaf.condition is not None:
+            return replace(leaf, condition=fold_case(leaf.condition))
         case _:
-            return tree
+            return leaf
 
 
 def _is_text(operand: Operand) -> bool:

@@ -31,8 +31,9 @@ class GivenSubscriptions:
 
 
 def given_subscriptions(given: Any) -> GivenSubscriptions:
-    """Reads one expression; a list of them (their ids are 0, 1, …) or a dict by id; a MatchIndex; or a pyarrow, pandas or Spark table
-    with the columns id and expression. As in an index, the last valid one of an id counts. Raises if none is valid."""
+    """Reads one expression; a list of them (their ids are 0, 1, …) or a dict by id; a MatchIndex, whose limits and `ignore_case` are
+    kept; or a pyarrow, pandas or Spark table with the columns id and expression. As in an index, the last valid one of an id counts.
+    Raises if none is valid."""
     if isinstance(given, str):
         MatchIndex().add(0, given)  # a single bad expression is raised, not reported
     ids, expressions = _listed(given)
@@ -44,7 +45,7 @@ def given_subscriptions(given: Any) -> GivenSubscriptions:
             check_id(identity)
         except SubscriptionIdError as error:
             rejected[position] = error
-    index = MatchIndex()
+    index = _new_index(given)
     report = index.add_many(range(len(ids)), expressions)
     rejected |= {
         rejection.position: rejection.error for rejection in report.rejections if rejection.position not in rejected
@@ -55,9 +56,17 @@ def given_subscriptions(given: Any) -> GivenSubscriptions:
         raise RejectedSubscriptionsError(rejections)
     good = sorted(last.values())
     if len(good) < len(ids):  # the numbers must have no gaps
-        index = MatchIndex()
+        index = _new_index(given)
         index.add_many(range(len(good)), [expressions[position] for position in good], atomic=True)
     return GivenSubscriptions([ids[at] for at in good], [expressions[at] for at in good], index, rejections)
+
+
+def _new_index(given: Any) -> MatchIndex:
+    return (
+        MatchIndex(limits=given.limits, ignore_case=given.ignore_case)
+        if isinstance(given, MatchIndex)
+        else MatchIndex()
+    )
 
 
 def _listed(given: Any) -> tuple[list[Any], list[Any]]:

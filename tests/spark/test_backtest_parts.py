@@ -13,9 +13,10 @@ import pytest
 
 import spark_bridge
 from actors.mailboxes.event_content import unpack_event
-from ray_pubsub import MatchIndex
+from ray_pubsub import Limits, MatchIndex
 from spark_bridge.backtesting import tally as tally_module
 from spark_bridge.backtesting import worker
+from spark_bridge.backtesting.given_subscriptions import given_subscriptions
 from spark_bridge.backtesting.tally import MATCHES, Tally
 from spark_bridge.backtesting.windows import Window
 from spark_bridge.backtesting.worker import Counting, count_matches
@@ -42,6 +43,14 @@ def packed(*expressions: str) -> PackedIndex:
     index = MatchIndex()
     index.add_many(range(len(expressions)), expressions)
     return pack(index)
+
+
+def test_the_settings_of_a_given_index_are_kept() -> None:
+    index = MatchIndex("scan", ignore_case=True, limits=Limits(leaves=2000))
+    index.add("s", "name = 'Ann'")
+    given = given_subscriptions(index)
+    assert (given.ids, unpacked(pack(given.index)).match({"name": "ANN"})) == (["s"], [0])
+    assert given.index.limits == index.limits
 
 
 def test_an_index_is_unpacked_once() -> None:

@@ -21,6 +21,7 @@ from ray_pubsub.kernels.texts.predicates import TextLimits
 from ray_pubsub.language import words
 from ray_pubsub.language.building.predicates import in_lower_case
 from ray_pubsub.language.building.term_kinds import kind_of
+from ray_pubsub.language.case_folding import fold_term
 from ray_pubsub.language.functions.folding import simple_lower
 from ray_pubsub.language.parser import parse_value
 from ray_pubsub.language.patterns import compile_regexp
@@ -53,7 +54,7 @@ class ParsedTexts:
         self, texts: Sequence[str], limits: Limits, vocabulary: Vocabulary, *, ignore_case: bool = False
     ) -> None:
         """`ignore_case`: every text ignores case (language/case_folding.py)."""
-        self.vocabulary, self._limits = vocabulary, limits
+        self.vocabulary, self._limits, self._ignore_case = vocabulary, limits, ignore_case
         data, start, stop = _encoded(texts, limits)
         self.columns = Parsed.with_room(len(texts), len(data))
         named = TextLimits(
@@ -96,6 +97,7 @@ class ParsedTexts:
         term = parse_value(written, self._limits) if is_term else Attribute(written)
         if not isinstance(term, Attribute | Call | Condition):
             return None
+        term = fold_term(term) if self._ignore_case else term
         term = in_lower_case(term) if folded else term
         name = computed_name(term)
         if not isinstance(term, Attribute):

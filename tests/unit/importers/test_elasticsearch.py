@@ -128,6 +128,19 @@ def test_every_query_on_every_event(engine: str) -> None:
     assert {place for ids in expected for place in ids} == set(range(len(QUERIES))) - {1}
 
 
+@pytest.mark.parametrize("engine", ["auto", "scan"])
+def test_at_least_two_of_three_ignoring_case(engine: str) -> None:
+    query = {"bool": {"should": [BRAND, PRICE, COLOR], "minimum_should_match": 2}}
+    index = MatchIndex(engine, ignore_case=True)
+    index.add_many(**from_elasticsearch({"two": query}).columns())
+    events = [
+        {**event, **{name: event[name].lower() for name in ("brand", "color") if name in event}} for event in EVENTS
+    ]
+    expected = [["two"] if passes(query, event) else [] for event in events]
+    assert [list(ids) for ids in index.match_many(EVENTS)] == expected
+    assert any(passes(query, event) != passes(query, lower) for event, lower in zip(EVENTS, events, strict=True))
+
+
 def test_points_in_time() -> None:
     queries = {
         "since": {"query": {"range": {"at": {"gte": "2024-05-01T10:00:00Z"}}}},

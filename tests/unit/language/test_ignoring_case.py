@@ -25,6 +25,12 @@ TEXTS = [
     "contains(name, 'N')",
     "lower(name) = 'ANN'", "trim(name) = 'ann'", "name = 5 or name = 'Ann'", "name is null", "name ilike 'ANN'", "name regexp '^A'",
     "exists(items, color = 'RED' and n > 1)", "not (name = 'ANN' or n = 1)", "name = 'STRA\u00dfE'", "name = '\u0130'", "name = other",
+    "case when name = 'Ann' then 1 when name like 'B%' then 2 else 0 end + n >= 3", "if(name in ('ANN', 'X'), 'Yes', 'No') = 'YES'",
+    "case name when 'Ann' then n end = 2", "(name = 'Ann') = true", "(name between 'B' and 'q') is not null and n = 2",
+    "coalesce(name = 'ANN', n = 2) = true", "case when exists(items, color = 'RED') then true end",
+    "exists(items, case when color = 'RED' then n else 0 end > 1)", "(not (name = 'Ann' and n = 2)) = (name = 'Bob')",
+    "if(n = 2, n, 0) between 1 and 3 and name = 'Ann'", "if(if(name = 'Ann', 'B', 'C') = 'b', 1, 0) in (1, 3)",
+    "case when name regexp '^A' or name = other then 1 end is not null", "(name = 'Ann') != (other = 'ANN')",
 ]  # fmt: skip
 FOLDED = [
     "lower(name) = 'ann'", "lower(name) != 'ann'", "lower(name) in ('ann', 'bob')", "lower(name) not in ('ann', 'bob')",
@@ -33,6 +39,15 @@ FOLDED = [
     "lower(name) = 'ann'", "lower(trim(name)) = 'ann'", "name = 5 or lower(name) = 'ann'", "name is null", "lower(name) like 'ann'",
     "name regexp '^A'", "exists(items, lower(color) = 'red' and n > 1)", "not (lower(name) = 'ann' or n = 1)",
     "lower(name) = 'stra\u00dfe'", "lower(name) = 'i'", "name = other",
+    "case when lower(name) = 'ann' then 1 when lower(name) like 'b%' then 2 else 0 end + n >= 3",
+    "lower(if(lower(name) in ('ann', 'x'), 'Yes', 'No')) = 'yes'",
+    "case lower(name) when 'ann' then n end = 2", "(lower(name) = 'ann') = true",
+    "(lower(name) between 'b' and 'q') is not null and n = 2",
+    "coalesce(lower(name) = 'ann', n = 2) = true", "case when exists(items, lower(color) = 'red') then true end",
+    "exists(items, case when lower(color) = 'red' then n else 0 end > 1)",
+    "(not (lower(name) = 'ann' and n = 2)) = (lower(name) = 'bob')",
+    "if(n = 2, n, 0) between 1 and 3 and lower(name) = 'ann'", "if(lower(if(lower(name) = 'ann', 'B', 'C')) = 'b', 1, 0) in (1, 3)",
+    "case when name regexp '^A' or name = other then 1 end is not null", "(lower(name) = 'ann') != (lower(other) = 'ann')",
 ]  # fmt: skip
 EVENTS: list[dict[str, Any]] = [
     {"name": name, "n": 2}
@@ -60,10 +75,11 @@ EVENTS: list[dict[str, Any]] = [
     {"items": [{"color": "Red", "n": 1}]},
     {"name": "Ann", "other": "Ann"},
     {"name": "Ann", "other": "ann"},
+    {"name": "Ann", "other": "x"},
 ]
 
 
-@pytest.mark.parametrize("engine", ["auto", "rein", "opindex", "scan"])
+@pytest.mark.parametrize("engine", ["auto", "rein", "dexin", "gem", "opindex", "scan"])
 def test_the_same_as_in_lower_case(engine: str) -> None:
     plain, folded = MatchIndex("scan"), MatchIndex(engine, ignore_case=True)
     for number, (text, same) in enumerate(zip(TEXTS, FOLDED, strict=True)):
