@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import zipfile
 from email.parser import Parser
+from pathlib import Path
 
 import pytest
 import yaml
@@ -54,39 +57,16 @@ def test_the_command_is_installed(wheel: zipfile.ZipFile) -> None:
     assert "ray-pubsub = actors.command.entry:main" in wheel.read(name).decode()
 
 
-def test_the_image_runs_as_nobody_special_and_is_pinned() -> None:
-    """What hadolint would say, as far as it concerns this file."""
-    text = (ROOT / "Dockerfile").read_text()
-    instructions = re.sub(r"\\\n\s*", " ", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)).splitlines()
-    words = [line.split() for line in instructions if line.strip()]
-    images = [line[1] for line in words if line[0] == "FROM"]
-    assert images and all(":" in image and not image.endswith(":latest") for image in images)
+def test_the_image_is_linted_and_runs_as_nobody_special() -> None:
+    lint = [str(Path(sys.executable).with_name("hadolint")), "--failure-threshold", "style", str(ROOT / "Dockerfile")]
+    done = subprocess.run(lint, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    words = [line.split() for line in lines if line.strip()]
     users = [line[1] for line in words if line[0] == "USER"]
     assert users and users[-1] not in ("root", "0")
-    for line in words:
-        assert line[0] in {
-            "FROM",
-            "WORKDIR",
-            "COPY",
-            "RUN",
-            "ENV",
-            "USER",
-            "VOLUME",
-            "EXPOSE",
-            "HEALTHCHECK",
-            "ENTRYPOINT",
-            "CMD",
-        }, line[0]
-        if line[0] == "WORKDIR":
-            assert line[1].startswith("/")
-        if line[0] in ("CMD", "ENTRYPOINT"):
-            assert line[1].startswith("["), "in the form that passes signals on"
-        if line[0] == "RUN":
-            joined = " ".join(line)
-            assert "sudo" not in joined and "apt-get upgrade" not in joined
-            assert "pip install" not in joined or "--no-cache-dir" in joined
     copied = [name for line in words if line[0] == "COPY" and not line[1].startswith("--") for name in line[1:-1]]
-    assert [name for name in copied if not (ROOT / name).exists()] == []
+    assert copied and [name for name in copied if not (ROOT / name).exists()] == []
 
 
 def test_the_image_is_reached_through_http() -> None:
