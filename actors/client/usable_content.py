@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ray_pubsub.errors import EventError
 from ray_pubsub.model.values import READERS
+from ray_pubsub.settings import EVENT_DEPTH
 
 __all__ = ["left_out_by_position", "without_attributes", "without_cells"]
 
@@ -24,13 +25,19 @@ def left_out_by_position(warnings: Iterable[EventError]) -> dict[int, set[str]]:
     return found
 
 
-def without_attributes(event: Mapping[Any, Any], names: Collection[str], prefix: str = "") -> dict[Any, Any]:
-    """Returns the event without some attributes. Attributes of nested dictionaries have names with dots."""
+def without_attributes(
+    event: Mapping[Any, Any], names: Collection[str], prefix: str = "", depth: int = 0
+) -> dict[Any, Any]:
+    """Returns the event without some attributes, and without what is no attribute: names that are no str, and what is nested too deeply.
+    Attributes of nested dictionaries have names with dots."""
     found: dict[Any, Any] = {}
     for key, value in event.items():
+        if not isinstance(key, str):
+            continue
         name = f"{prefix}{key}"
         if type(value) not in READERS and isinstance(value, Mapping):
-            found[key] = without_attributes(value, names, f"{name}.")
+            if depth < EVENT_DEPTH:
+                found[key] = without_attributes(value, names, f"{name}.", depth + 1)
         elif name not in names:
             found[key] = value
     return found

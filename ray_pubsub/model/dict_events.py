@@ -22,7 +22,7 @@ from ray_pubsub.model.event_batch import EventBatch, Lane, without_bad
 from ray_pubsub.model.id_column import ids_of
 from ray_pubsub.model.problems import Problems
 from ray_pubsub.model.single_event import SingleEvent, read_flat
-from ray_pubsub.model.values import READERS, Value, ValueProblem, read_value
+from ray_pubsub.model.values import GIVEN_TWICE, READERS, TOO_DEEP, Value, ValueProblem, read_value
 from ray_pubsub.settings import EVENT_DEPTH
 
 __all__ = ["flatten", "from_dicts", "read_single"]
@@ -76,42 +76,81 @@ def flatten(
     event: Event, attributes: AttributeTree | None = None, left_out: list[EventError] | None = None
 ) -> dict[str, Value]:
     """Returns the values by attribute, with nested dictionaries joined with dots and absent values left out. Raises EventError. With
-    `left_out`, a value that cannot be used is absent too, and its error is added there."""
+    `left_out`, what cannot be used is absent too, and its error is added there."""
     if not isinstance(event, Mapping):
         raise EventError(None, NO_DICT.format(type(event).__name__))
-    values: dict[str, Value] = {}
+    values = _Values(strict=left_out is None)
     if attributes is None:
-        _flatten(event, "", values, 0, left_out)
-        return values
-    _flatten_known(event, None, attributes, values, 0, left_out)
-    return values
+        _flatten(event, "", values, 0)
+    else:
+        _flatten_known(event, None, attributes, values, 0)
+    if left_out is not None:
+        left_out += values.errors()
+    return values.found
 
 
 NO_DICT = "an event is a dict, not {}"
-GIVEN_TWICE = "given twice, once with a dot in its name and once nested"
+NO_NAME = "an attribute's name is a str, not {}"
+MOST_TOO_DEEP = 16
+"""The dictionaries of one event that are left out because they are nested too deeply. An event with more is refused: walking through one
+that holds itself twice would not end."""
 
 
-LeftOut = list[EventError] | None
+class _Values:
+    """The values of one event, and what is left out of it. If `strict`, nothing is: the reason is raised."""
+
+    def __init__(self, strict: bool) -> None:
+        self.found: dict[str, Value] = {}
+        self._strict = strict
+        self._unusable: dict[str, str] = {}
+        self._unread: list[EventError] = []
+
+    def put(self, attribute: str, raw: Any) -> None:
+        value, reason = None, ""
+        try:
+            value = read_value(raw)
+        except ValueProblem as problem:
+            reason = str(problem)
+        if value is None and not reason:
+            return
+        if attribute in self.found or attribute in self._unusable:
+            reason = GIVEN_TWICE
+        if value is not None and not reason:
+            self.found[attribute] = value
+            return
+        if self._strict:
+            raise EventError(attribute, reason)
+        self.found.pop(attribute, None)
+        self._unusable[attribute] = reason
+
+    def leave_out(self, name: str, reason: str) -> None:
+        """Records what has no name or is nested too deeply."""
+        if self._strict or len(self._unread) == MOST_TOO_DEEP:
+            raise EventError(name, reason)
+        self._unread.append(EventError(name, reason, 0))
+
+    def errors(self) -> list[EventError]:
+        return [EventError(*unusable, 0) for unusable in self._unusable.items()] + self._unread
 
 
-def _flatten(event: Event, prefix: str, values: dict[str, Value], depth: int, left_out: LeftOut) -> None:
+def _flatten(event: Mapping[Any, Any], prefix: str, values: _Values, depth: int) -> None:
     if depth > EVENT_DEPTH:
-        raise _too_deep(prefix[:-1])
+        values.leave_out(_shown(prefix), TOO_DEEP)
+        return
     for name, raw in event.items():
+        attribute = f"{prefix}{name}"
         if not isinstance(name, str):
-            raise _no_name(prefix, name)
-        attribute = prefix + name if prefix else name
-        if type(raw) not in READERS and isinstance(raw, Mapping):
-            _flatten(raw, attribute + ".", values, depth + 1, left_out)
+            values.leave_out(attribute, NO_NAME.format(type(name).__name__))
+        elif type(raw) not in READERS and isinstance(raw, Mapping):
+            _flatten(raw, attribute + ".", values, depth + 1)
         else:
-            _put(attribute, raw, values, left_out)
+            values.put(attribute, raw)
 
 
-def _flatten_known(
-    event: Event, prefix: str | None, attributes: AttributeTree, values: dict[str, Value], depth: int, left_out: LeftOut
-) -> None:
+def _flatten_known(event: Event, prefix: str | None, attributes: AttributeTree, values: _Values, depth: int) -> None:
     if depth > EVENT_DEPTH:
-        raise _too_deep(prefix)
+        values.leave_out(_shown(prefix), TOO_DEEP)
+        return
     node = attributes.node(prefix)
     for name, raw in event.items():
         attribute, inner = node.attributes.get(name), node.prefixes.get(name)
@@ -119,28 +158,14 @@ def _flatten_known(
             continue
         if type(raw) not in READERS and isinstance(raw, Mapping):
             if inner is not None:
-                _flatten_known(raw, inner, attributes, values, depth + 1, left_out)
+                _flatten_known(raw, inner, attributes, values, depth + 1)
         elif attribute is not None:
-            _put(attribute, raw, values, left_out)
-
-
-def _put(attribute: str, raw: Any, values: dict[str, Value], left_out: LeftOut) -> None:
-    try:
-        value = read_value(raw)
-    except ValueProblem as problem:
-        if left_out is None:
-            raise EventError(attribute, str(problem)) from None
-        left_out.append(EventError(attribute, str(problem), 0))
-        return
-    if value is not None:
-        if attribute in values:
-            raise EventError(attribute, GIVEN_TWICE)
-        values[attribute] = value
+            values.put(attribute, raw)
 
 
 def read_single(event: Event, attributes: AttributeTree | None, *, strict: bool = True) -> SingleEvent:
     """Returns a batch of one event. Raises EventError. `strict` has the meaning that it has in events.read_events."""
-    left_out: LeftOut = None if strict else []
+    left_out: list[EventError] | None = None if strict else []
     if attributes is not None and isinstance(event, Mapping):
         if not attributes.root.prefixes:
             return read_flat(event, attributes, left_out)
@@ -187,32 +212,54 @@ def _dictionaries(events: Sequence[Any], problems: Problems) -> tuple[Sequence[E
 
 def _all_values(events: Sequence[Event], rows: Rows, problems: Problems) -> Gathered:
     """Collects every attribute of every event that has no problem yet."""
-    found: dict[str, tuple[list[int], list[Any]]] = {}
+    walk = _Walk(problems)
     for place, event in enumerate(events):
         row = place if rows is None else int(rows[place])
         if row not in problems:
             try:
-                _walk(event, "", row, found, 0)
+                walk.through(event, row)
             except EventError as error:
                 problems[row] = (error.attribute, error.reason)
-    return {name: [(np.array(rows_, dtype=np.int32), values)] for name, (rows_, values) in found.items()}
+    return {name: [(np.array(rows_, dtype=np.int32), values)] for name, (rows_, values) in walk.found.items()}
 
 
-def _walk(event: Event, prefix: str, row: int, found: dict[str, tuple[list[int], list[Any]]], depth: int) -> None:
-    if depth > EVENT_DEPTH:
-        raise _too_deep(prefix[:-1])
-    for name, raw in event.items():
-        if not isinstance(name, str):
-            raise _no_name(prefix, name)
-        attribute = prefix + name if prefix else name
-        if type(raw) not in READERS and isinstance(raw, Mapping):
-            _walk(raw, attribute + ".", row, found, depth + 1)
-            continue
-        cells = found.get(attribute)
-        if cells is None:
-            cells = found[attribute] = ([], [])
-        cells[0].append(row)
-        cells[1].append(raw)
+class _Walk:
+    """Collects the values of all attributes, event by event."""
+
+    def __init__(self, problems: Problems) -> None:
+        self.found: dict[str, tuple[list[int], list[Any]]] = {}
+        self._problems = problems
+        self._row = self._left_out = 0
+
+    def through(self, event: Event, row: int) -> None:
+        """Collects the values of one event. Raises EventError if it is refused."""
+        self._row, self._left_out = row, 0
+        self._into(event, "", 0)
+
+    def _into(self, event: Mapping[Any, Any], prefix: str, depth: int) -> None:
+        if depth > EVENT_DEPTH:
+            self._leave_out(_shown(prefix), TOO_DEEP)
+            return
+        found, row = self.found, self._row
+        for name, raw in event.items():
+            if not isinstance(name, str):
+                self._leave_out(f"{prefix}{name}", NO_NAME.format(type(name).__name__))
+                continue
+            attribute = prefix + name if prefix else name
+            if type(raw) not in READERS and isinstance(raw, Mapping):
+                self._into(raw, attribute + ".", depth + 1)
+                continue
+            cells = found.get(attribute)
+            if cells is None:
+                cells = found[attribute] = ([], [])
+            cells[0].append(row)
+            cells[1].append(raw)
+
+    def _leave_out(self, name: str, reason: str) -> None:
+        if self._problems.strict or self._left_out == MOST_TOO_DEEP:
+            raise EventError(name, reason)
+        self._left_out += 1
+        self._problems.unusable(self._row, name, reason)
 
 
 class _Gathering:
@@ -225,9 +272,8 @@ class _Gathering:
 
     def gather(self, events: Sequence[Event], rows: Rows, prefix: str | None, depth: int) -> None:
         if depth > EVENT_DEPTH:
-            error = _too_deep(prefix)
             for place in range(len(events)):
-                self._problems.setdefault(place if rows is None else int(rows[place]), (error.attribute, error.reason))
+                self._problems.unusable(place if rows is None else int(rows[place]), _shown(prefix), TOO_DEEP)
             return
         node = self._attributes.node(prefix)
         nested: dict[str, tuple[list[int], list[Any]]] = {}
@@ -313,16 +359,19 @@ def _lanes(attribute: str, places: list[tuple[Rows, list[Any]]], size: int, prob
 def _told_apart(
     attribute: str, places: list[tuple[Rows, list[Any]]], size: int, problems: Problems
 ) -> tuple[Rows, list[Any]]:
-    """Returns one value per row. A row that has two gets a problem."""
+    """Returns one value per row. A row that has two gets a problem instead."""
     found: dict[int, Any] = {}
+    twice: set[int] = set()
     for rows, values in places:
         for row, raw in zip(range(size) if rows is None else rows.tolist(), values, strict=True):
             if _is_absent(raw):
                 continue
             if row in found:
-                problems.setdefault(row, (attribute, GIVEN_TWICE))
+                twice.add(row)
             found[row] = raw
-    ordered = sorted(found)
+    for row in twice:
+        problems.unusable(row, attribute, GIVEN_TWICE)
+    ordered = sorted(found.keys() - twice)
     return np.array(ordered, dtype=np.int32), [found[row] for row in ordered]
 
 
@@ -333,9 +382,9 @@ def _is_absent(raw: Any) -> bool:
         return False
 
 
-def _too_deep(prefix: str | None) -> EventError:
-    return EventError((prefix or "")[:100], f"nested more than {EVENT_DEPTH} deep")
+def _shown(prefix: str | None) -> str:
+    """Returns the name of a dictionary that is nested too deeply."""
+    return (prefix or "").removesuffix(".")[:SHOWN_NAME]
 
 
-def _no_name(prefix: str, name: Any) -> EventError:
-    return EventError(f"{prefix}{name}", f"an attribute's name is a str, not {type(name).__name__}")
+SHOWN_NAME = 100

@@ -21,10 +21,23 @@ import numpy as np
 
 from ray_pubsub.settings import EVENT_DEPTH, LIST_ELEMENTS
 
-__all__ = ["INT64_MAX", "INT64_MIN", "Kind", "Value", "ValueProblem", "microseconds", "read_value", "show_microseconds"]
+__all__ = [
+    "GIVEN_TWICE",
+    "INT64_MAX",
+    "INT64_MIN",
+    "TOO_DEEP",
+    "Kind",
+    "Value",
+    "ValueProblem",
+    "microseconds",
+    "read_value",
+    "show_microseconds",
+]
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 LARGEST_EXPONENT = 400  # far beyond int64 and float64; Decimal('1e999999') would take minutes to become an int
+GIVEN_TWICE = "given twice, once with a dot in its name and once nested"
+TOO_DEEP = f"nested more than {EVENT_DEPTH} deep"
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -129,7 +142,7 @@ def _read_list(raw: Any, depth: int = 1) -> Value:
     if len(raw) > LIST_ELEMENTS:
         raise ValueProblem(f"the list has {len(raw):,} elements; at most {LIST_ELEMENTS:,} can be used")
     if depth > EVENT_DEPTH:
-        raise ValueProblem(f"nested more than {EVENT_DEPTH} deep")
+        raise ValueProblem(TOO_DEEP)
     return Value(Kind.LIST, tuple([_read_element(element, depth) for element in raw]))
 
 
@@ -147,7 +160,7 @@ def _read_element(raw: Any, depth: int) -> Any:
 def _read_object(raw: Mapping[Any, Any], prefix: str, found: dict[str, Value], depth: int) -> None:
     """Reads the attributes of an element that is an object, nested ones joined with dots."""
     if depth > EVENT_DEPTH:
-        raise ValueProblem(f"nested more than {EVENT_DEPTH} deep")
+        raise ValueProblem(TOO_DEEP)
     for key, inner in raw.items():
         if not isinstance(key, str):
             raise ValueProblem(f"an attribute's name is a str, not {type(key).__name__}")
@@ -157,7 +170,7 @@ def _read_object(raw: Mapping[Any, Any], prefix: str, found: dict[str, Value], d
         value = _read_list(inner, depth + 1) if type(inner) in LISTS else read_value(inner)
         if value is not None:
             if prefix + key in found:
-                raise ValueProblem(f"{prefix}{key} is given twice, once with a dot in its name and once nested")
+                raise ValueProblem(f"{prefix}{key} is {GIVEN_TWICE}")
             found[prefix + key] = value
 
 

@@ -7,6 +7,7 @@ values.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,8 +19,17 @@ from ray_pubsub.errors import TableError
 from ray_pubsub.model.arrow.arrow_texts import arrow_texts, is_string
 from ray_pubsub.model.arrow.decimals import read_decimals
 from ray_pubsub.model.attribute_tree import AttributeTree
-from ray_pubsub.model.event_batch import NO_IDS, OBJECT, EventBatch, Lane, ListColumn, kept_rows, split_floats
-from ray_pubsub.model.values import INT64_MAX, Kind
+from ray_pubsub.model.event_batch import (
+    NO_IDS,
+    OBJECT,
+    EventBatch,
+    Lane,
+    ListColumn,
+    kept_rows,
+    merged_lanes,
+    split_floats,
+)
+from ray_pubsub.model.values import GIVEN_TWICE, INT64_MAX, TOO_DEEP, Kind
 from ray_pubsub.settings import EVENT_DEPTH, LIST_ELEMENTS
 
 __all__ = ["ColumnReader", "as_int64"]
@@ -63,7 +73,7 @@ class ColumnReader:
         elif pa.types.is_dictionary(kind):
             self._read_dictionary(name, array, rows)
         elif self.depth >= EVENT_DEPTH and (pa.types.is_struct(kind) or _is_list(kind)):
-            self._reject_where(name, rows, _numpy(array.is_valid()), f"nested more than {EVENT_DEPTH} deep")
+            self._reject_where(name, rows, _numpy(array.is_valid()), TOO_DEEP)
         elif pa.types.is_struct(kind):
             self._read_struct(name, array, rows)
         elif pa.types.is_map(kind):
@@ -73,6 +83,24 @@ class ColumnReader:
                 self._read_list(name, array, rows)
         elif not pa.types.is_null(kind) and self._reads(name):
             self._read_values(name, array, rows)
+
+    def join_columns(self, size: int) -> None:
+        """Joins the lanes of attributes that several columns give, with a dot in the name here and nested there. A row to which two of
+        them give a value is rejected."""
+        count = Counter(lane.attribute for lane in self.lanes)
+        clashing = [lane for lane in self.lanes if count[lane.attribute] > 1]
+        if not clashing:
+            return
+        taken: dict[str, NDArray[np.bool_]] = {}
+        kept: list[Lane] = []
+        for lane in clashing:
+            before = taken.setdefault(lane.attribute, np.zeros(size, dtype=bool))
+            rows = np.arange(size) if lane.rows is None else lane.rows
+            self.reject(rows[before[rows]], lane.attribute, GIVEN_TWICE)
+            kept.append(kept_rows(lane, ~before))
+            before[rows] = True
+        joined = merged_lanes([], [lane for lane in kept if len(lane)], np.arange(size, dtype=np.int32), size)
+        self.lanes = [*(lane for lane in self.lanes if count[lane.attribute] == 1), *joined]
 
     def reject(self, rows: NDArray[Any], attribute: str, reason: str) -> None:
         for row in rows.tolist():
@@ -168,6 +196,7 @@ class ColumnReader:
         values = array.flatten()
         inner = ColumnReader(depth=self.depth + 1)
         inner.read_elements(values)
+        inner.join_columns(len(values))
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         lists = ListColumn(offsets, EventBatch(len(values), inner.lanes, NO_IDS))
         if inner.problems:

@@ -39,9 +39,7 @@ def from_arrow(
     for place, name in enumerate(names):
         if attributes is None or attributes.leads_to(name):
             _read_column(reader, name, table.column(place))
-    clash = next((name for name, count in Counter(lane.attribute for lane in reader.lanes).items() if count > 1), None)
-    if clash is not None:
-        raise TableError(clash, "two columns give this attribute, one with a dot in its name and one nested")
+    reader.join_columns(rows)
     lanes, warnings = reader.lanes, []
     if not strict and reader.problems:
         warnings = [EventError(attribute, reason, row) for (row, attribute), reason in sorted(reader.problems.items())]

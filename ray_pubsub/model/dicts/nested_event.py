@@ -26,7 +26,8 @@ def read_nested(
     found: list[EventError] = []
     if not _read(event, attributes.root, attributes, single, found, 0) or (found and left_out is None):
         return None
-    if len(set(single.names)) < len(single.names):
+    given = [*single.names, *(error.attribute for error in found)]
+    if len(set(given)) < len(given):
         return None
     single.warnings = found
     return single

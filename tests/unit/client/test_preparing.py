@@ -241,10 +241,10 @@ def test_what_cannot_be_used_of_dicts_and_documents_is_missing() -> None:
     ]
     prepared = prepare(events, None, "request")
     assert [(each.position, each.attribute) for each in prepared.warnings] == [
-        (0, "a.b"), (0, "a.e"), (0, "list"), (1, "x"),
+        (0, "a.b"), (0, "a.e"), (0, "list"), (1, "x"), (2, "5"), (2, "x"),
     ]  # fmt: skip
-    assert [error.position for error in prepared.errors] == [2, 3]
-    assert contents(prepared) == [{"x": 1, "a": {"c": {"d": 1}}}, {"y": 2}, None, None]
+    assert [error.position for error in prepared.errors] == [3]
+    assert contents(prepared) == [{"x": 1, "a": {"c": {"d": 1}}}, {"y": 2}, {}, None]
     assert prepare(events[:1], None, "request").warning_count == 3
     big = "99999999999999999999"
     for count in (1, 20):  # few are read in another way than many
@@ -252,6 +252,31 @@ def test_what_cannot_be_used_of_dicts_and_documents_is_missing() -> None:
         prepared = prepare(documents_of(lines), None, "request")
         assert (prepared.errors, prepared.warning_count) == ([], 2 * count)
         assert contents(prepared) == [{"x": number, "a": {"d": "é"}} for number in range(count)]
+
+
+def test_what_is_given_twice_or_nested_too_deeply_is_missing() -> None:
+    itself: dict[str, Any] = {"x": 1}
+    itself["again"] = itself
+    deep: dict[str, Any] = {}
+    for _ in range(40):
+        deep = {"n": deep}
+    events: list[Any] = [{"a.b": 1, "a": {"b": 2, "c": 3}}, {"x": 1, "m": {"deep": deep}}, {"a": {"b": 2}}]
+    for given in (events, documents_of(list(map(json.dumps, events))), documents_of(list(map(json.dumps, events * 9)))):
+        prepared = prepare(given, None, "request")
+        assert prepared.errors == []
+        assert [(each.position, (each.attribute or "")[:8]) for each in prepared.warnings][:2] == [
+            (0, "a.b"),
+            (1, "m.deep.n"),
+        ]
+        first, second, third = contents(prepared)[:3]
+        assert (first, second["x"], third) == ({"a": {"c": 3}}, 1, {"a": {"b": 2}})
+    prepared = prepare([itself, {"x": 2}], None, "request")
+    assert (prepared.errors, prepared.warning_count, contents(prepared)[0]["again"]["x"]) == ([], 1, 1)
+    table = pa.table({"a.b": [1, None], "a": [{"b": 2, "c": 3}, {"b": 4, "c": 5}]})
+    prepared = prepare(table, None, "request")
+    assert [(each.position, each.attribute) for each in prepared.warnings] == [(0, "a.b")]
+    rows = [{"a.b": None, "a": {"b": None, "c": 3}}, {"a.b": None, "a": {"b": 4, "c": 5}}]
+    assert prepared.contents is not None and prepared.contents.to_pylist() == rows
 
 
 def test_ids_beyond_64_bits_are_those_of_bad_events() -> None:

@@ -81,16 +81,30 @@ def test_two_columns_of_one_name() -> None:
     assert caught.value.column == "x"
 
 
-def test_a_dotted_column_and_a_nested_one() -> None:
-    with pytest.raises(TableError, match="two columns give this attribute") as caught:
-        from_arrow(pa.table({"a.b": [1], "a": [{"b": 2}]}))
-    assert caught.value.column == "a.b"
+@pytest.mark.parametrize("dotted", [[1, None, 3, None], ["x", None, "y", None], [[1], None, [2], None]])
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_a_dotted_column_and_a_nested_one(dotted: list[Any], chunks: int) -> None:
+    """A row may have one of the two values, not both, even if they are of different kinds; as a dict with both."""
+    table = pa.table({"a.b": dotted, "a": [{"b": 2}, {"b": 5}, {"b": None}, None], "c": [1, 2, 3, 4]})
+    if chunks == 2:
+        table = pa.concat_tables([table.slice(0, 1), table.slice(1)])
+    dicts = from_dicts(table.to_pylist(), strict=False)
+    batch = from_arrow(table, strict=False)
+    assert batch.rows() == dicts.rows()
+    assert batch.rows()[0] == {"c": Value(Kind.NUMBER, 1)}
+    assert batch.rows()[1]["a.b"] == Value(Kind.NUMBER, 5)
+    assert list(map(str, batch.warnings)) == list(map(str, dicts.warnings))
+    assert problems(from_arrow(table)) == problems(from_dicts(table.to_pylist())) == [(0, "a.b")]
 
 
-def test_a_dotted_column_and_a_nested_one_of_another_kind() -> None:
-    """The event would have both a string and a number under one name; as a dict it is refused."""
-    with pytest.raises(TableError, match="two columns give this attribute"):
-        from_arrow(pa.table({"a.b": ["x"], "a": [{"b": 2}]}))
+def test_elements_with_a_dotted_field_and_a_nested_one() -> None:
+    rows = [[{"a.b": 1, "a": {"b": None}}], [{"a.b": None, "a": {"b": 3}}, {"a.b": 1, "a": {"b": 3}}], [{"a.b": 7}]]
+    table = pa.table({"list": rows})
+    dicts = from_dicts(table.to_pylist(), strict=False)
+    batch = from_arrow(table, strict=False)
+    assert batch.rows() == dicts.rows()
+    assert [(each.position, each.attribute) for each in batch.warnings] == [(1, "list")]
+    assert problems(from_arrow(table)) == [(1, "list")]
 
 
 def test_ids_that_are_not_utf8_are_refused() -> None:

@@ -236,7 +236,10 @@ def test_typed_columns_beside_mixed_ones_are_read_as_tables(monkeypatch: pytest.
 
 def test_an_attribute_in_a_typed_and_a_mixed_column() -> None:
     frame = pd.DataFrame({"x.a": [1, 2], "x": pd.Series([{"a": 1}, {"b": 1}], dtype=object)})
-    assert problems(read_events(frame, strict=False)) == [(0, "x.a")]
+    assert problems(read_events(frame)) == [(0, "x.a")]
+    batch = read_events(frame, strict=False)
+    assert batch.rows() == [{}, {"x.a": Value(Kind.NUMBER, 2), "x.b": Value(Kind.NUMBER, 1)}]
+    assert [(each.position, each.attribute) for each in batch.warnings] == [(0, "x.a")]
 
 
 values = st.one_of(
