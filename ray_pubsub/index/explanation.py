@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ray_pubsub.language.printer import show_value, write, write_subject
-from ray_pubsub.language.terms import NOW, attributes_of, is_computed
+from ray_pubsub.language.terms import NOW, attributes_of, attributes_of_name, is_computed
 from ray_pubsub.language.tree import And, Between, Comparison, Constant, Holds, In, Not, Or, Tree, operands
 from ray_pubsub.language.truth import Event, truth, value_of
 from ray_pubsub.model.attribute_tree import AttributeTree
@@ -20,6 +21,8 @@ __all__ = ["Explanation", "explain_event", "explain_tree", "on_one_line"]
 MARKS = {True: "✓", False: "✗", None: "?"}
 LONGEST_VALUE = 80
 """The most characters of an event's value that are shown."""
+MOST_OPERANDS = 10
+"""The most attributes of one term whose values are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +90,35 @@ def explain_tree(tree: Tree, event: Event) -> Explanation:
                     each.kind for each in operands(tree)
                 }
                 reason += ", compared with null" if comparable else f", a {value.kind}: cannot be compared"
+            if is_computed(tree.attribute):
+                reason += _operands_of([tree.attribute], event)
             return Explanation(write(tree), answer, reason)
 
 
 def _reason_of_function(leaf: Holds, event: Event) -> str:
     """Returns the values of the attributes that a function looks at."""
-    values = [(write_subject(name), value_of(name, event)) for name in leaf.attributes]
-    return ", ".join(
-        f"{name} is {'absent' if value is None else on_one_line(show_value(value))}" for name, value in values
-    )
+    shown = ", ".join(_shown(name, event) for name in leaf.attributes)
+    return shown + _operands_of(list(filter(is_computed, leaf.attributes)), event)
+
+
+def _operands_of(names: list[str], event: Event) -> str:
+    """Returns the values of the attributes that terms are made of, in the order of the text."""
+    text = " ".join(map(write_subject, names))
+    attributes = {attribute for name in names for attribute in attributes_of_name(name)}
+    ordered = sorted(attributes, key=lambda attribute: (_place_in(text, write_subject(attribute)), attribute))
+    shown = [_shown(attribute, event) for attribute in ordered[:MOST_OPERANDS]]
+    more = [f"and {len(ordered) - MOST_OPERANDS} more"] if len(ordered) > MOST_OPERANDS else []
+    return f"; {', '.join([*shown, *more])}" if shown else ""
+
+
+def _place_in(text: str, name: str) -> int:
+    found = re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", text)
+    return len(text) if found is None else found.start()
+
+
+def _shown(name: str, event: Event) -> str:
+    value = value_of(name, event)
+    return f"{write_subject(name)} is {'absent' if value is None else on_one_line(show_value(value))}"
 
 
 def on_one_line(text: str) -> str:

@@ -68,6 +68,34 @@ def test_one_predicate(expression: str, event: dict[str, Any], text: str, truth:
     assert list(explanation.predicates()) == [explanation]
 
 
+OPERANDS = [
+    ("price < list_price", {"price": 12, "list_price": 10}, False, "price < list_price is false; price is 12, list_price is 10"),
+    ("list_price > price", {"price": 12}, None, "price < list_price is unknown; price is 12, list_price is absent"),
+    ("price * quantity > 100", {"price": 5, "quantity": 3}, False, "price * quantity is 15; price is 5, quantity is 3"),
+    ("a + b > 1", {"a": "x", "b": 2}, None, "a + b is unknown; a is 'x', b is 2"),
+    ("lower(name) = 'ann'", {"name": "ANN"}, True, "lower(name) is 'ann'; name is 'ANN'"),
+    ("case when b = 1 then a end = 5", {"a": 5, "b": 1}, True, "case when (b = 1) then a else null end is 5; b is 1, a is 5"),
+    ("price < any(offers)", {"price": 5, "offers": [3, 4]}, False, "price < any(offers) is false; price is 5, offers is [3, 4]"),
+    ("list_contains(tags, 'a')", {"tags": ["b"]}, False, "tags is ['b']"),
+    ("ip_in(trim(src), '10.0.0.0/8')", {"src": " ::1"}, False, "trim(src) is '::1'; src is ' ::1'"),
+    ("concat('a', 'b') = 'ab'", {}, True, ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("expression", "event", "truth", "reason"), OPERANDS, ids=[case[0] for case in OPERANDS])
+def test_a_term_is_shown_with_the_values_it_is_made_of(
+    expression: str, event: dict[str, Any], truth: bool | None, reason: str
+) -> None:
+    explanation = explain(expression, **event)
+    assert (explanation.truth, explanation.reason) == (truth, reason)
+
+
+def test_of_a_term_with_many_attributes_the_first_are_shown() -> None:
+    explanation = explain(f"greatest({', '.join(f'a{number}' for number in range(40))}) > 5", a0=1, a9=2)
+    assert "; a0 is 1, a1 is absent, " in explanation.reason
+    assert explanation.reason.endswith("a9 is 2, and 30 more")
+
+
 def test_a_tree() -> None:
     explanation = explain("model = 'x' and (price < 5 or not sold) and color is null", model="x", price=9, sold=True)
     assert str(explanation) == "\n".join(
