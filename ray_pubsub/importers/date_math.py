@@ -18,10 +18,17 @@ __all__ = ["DateReading", "bound_of"]
 
 MATH = re.compile(r"(now|.+?\|\|)((?:[+-]\d*[a-zA-Z])*)(?:/([a-zA-Z]))?")
 STEP = re.compile(r"([+-])(\d*)([a-zA-Z])")
-SPANS = {"s": "seconds", "m": "minutes", "h": "hours", "H": "hours", "d": "days", "w": "weeks"}
+SPANS = {
+    "s": "seconds",
+    "m": "minutes",
+    "h": "hours",
+    "H": "hours",
+    "d": "days",
+    "w": "weeks",
+    "M": "months",
+    "y": "years",
+}
 ROUNDED = {"s": "second", "m": "minute", "h": "hour", "H": "hour", "d": "day", "w": "week", "M": "month", "y": "year"}
-NEXT = {"M": "32 days", "y": "367 days"}
-"""A span that leads from the beginning of a unit without a fixed length into the next one."""
 WHOLE_UNIT = {">": ">=", "<=": "<"}
 """Operators that mean the end of a rounded date, and what compares with the beginning of the next unit instead."""
 
@@ -84,9 +91,7 @@ def bound_of(operator: str, given: Any, format: str, reading: DateReading) -> tu
     term = "now()" if anchor == "now" else _moment(anchor.removesuffix("||"), format, reading.zone)
     for sign, count, span in STEP.findall(steps):
         if span not in SPANS:
-            raise RuleFormatError(
-                format, f"the date {text!r} cannot be expressed: months and years have no fixed length; now-30d can"
-            )
+            raise RuleFormatError(format, f"the date {text!r} cannot be expressed: there is no unit {span!r} of time")
         term += f" {sign} interval '{count or 1} {SPANS[span]}'"
     if unit is None:
         return operator, Written(term)
@@ -97,11 +102,7 @@ def bound_of(operator: str, given: Any, format: str, reading: DateReading) -> tu
     term = f"date_trunc('{ROUNDED[unit]}', {term})"
     if operator not in WHOLE_UNIT:
         return operator, Written(term)
-    if unit in NEXT:
-        following = f"date_trunc('{ROUNDED[unit]}', {term} + interval '{NEXT[unit]}')"
-    else:
-        following = f"{term} + interval '1 {ROUNDED[unit]}'"
-    return WHOLE_UNIT[operator], Written(following)
+    return WHOLE_UNIT[operator], Written(f"{term} + interval '1 {ROUNDED[unit]}'")
 
 
 def _moment(text: str, format: str, zone: str) -> str:

@@ -194,6 +194,27 @@ def test_days_from_now() -> None:
 
 
 @pytest.mark.parametrize("engine", ["auto", "scan"])
+@pytest.mark.parametrize(
+    ("date", "last"),
+    [
+        ("2024-03-31||-1M", dt.datetime(2024, 2, 29)),
+        ("2024-02-29||-1y", dt.datetime(2023, 2, 28)),
+        ("2023-12-31||+2M-1d", dt.datetime(2024, 2, 28)),
+        ("2024-01-30||+1M/M", dt.datetime(2024, 2, 29, 23, 59, 59, 999_999)),
+        ("2024-05-05||-1y/y", dt.datetime(2023, 12, 31, 23, 59, 59, 999_999)),
+    ],
+)
+def test_months_and_years_may_be_added(engine: str, date: str, last: dt.datetime) -> None:
+    """As in Java's calendar, a day that a month does not have is its last one."""
+    index = MatchIndex(engine)
+    index.add_many(**from_elasticsearch({"s": {"range": {"at": {"lte": date}}}}, timestamps=["at"]).columns())
+    assert index.match({"at": last}) == ["s"]
+    assert index.match({"at": last + dt.timedelta(microseconds=1)}) == []
+    report = from_elasticsearch([{"range": {"at": {"gt": "now-1M"}}}], timestamps=["at"])
+    assert [rule.expression for rule in report] == ["at > now() - interval '1 months'"]
+
+
+@pytest.mark.parametrize("engine", ["auto", "scan"])
 def test_places(engine: str) -> None:
     circle = {"geo_distance": {"distance": "12km", "spot": {"lat": 40, "lon": -70}}}
     corners = {"top_left": {"lat": 40.73, "lon": 170}, "bottom_right": [-170, 39.01]}
@@ -231,7 +252,7 @@ def test_places(engine: str) -> None:
         ({"term": {"a": "b"}, "prefix": {"a": "b"}}, "object with one name"),
         ({"bool": {"must": [], "may": []}}, "bool has no may"),
         ({"range": {"a": {"gt": 1, "format": "yyyy"}}}, "format cannot be expressed"),
-        ({"range": {"at": {"gt": "now-1M/d"}}}, "now-30d can"),
+        ({"range": {"at": {"gt": "now-1Q/d"}}}, "there is no unit 'Q' of time"),
         ({"range": {"at": {"gt": "now-1d/Q"}}}, "no unit 'Q'"),
         ({"term": {"at": "now/d"}}, "stands for a whole unit"),
         ({"range": {"at": {"gt": "now-"}}}, "'now-' cannot be expressed"),
