@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from ray_pubsub.errors import RuleFormatError
 from ray_pubsub.importers.conditions import FALSE, TRUE, Condition, all_of, any_of, at_least, negated, number_of, write
@@ -15,6 +15,8 @@ from ray_pubsub.importers.geo_queries import in_box, in_polygon, within_distance
 from ray_pubsub.importers.lists import Lists
 from ray_pubsub.importers.minimum_match import least_of
 from ray_pubsub.importers.report import ImportedRule, ImportReport, import_rules, numbered
+from ray_pubsub.language.parser import parse
+from ray_pubsub.language.truth import truth
 
 __all__ = ["from_elasticsearch"]
 
@@ -35,6 +37,7 @@ def from_elasticsearch(
     timestamps: Collection[str] = (),
     ips: Collection[str] = (),
     lists: bool | Collection[str] = False,
+    fields: Collection[str] = (),
 ) -> ImportReport:
     """Reads queries: a dict of ids and queries, or a list of queries, each a dict or JSON, with or without "query" around it.
 
@@ -47,8 +50,10 @@ def from_elasticsearch(
     `timestamps`: fields that hold points in time, which are compared as such; there "now-1d/d" may stand. `ips`: fields that hold
     addresses, for which a term may be a network. A place is an object of lat and lon in the event. `lists`: fields may have several
     values, of which one must match, or the names of such fields; in a list of objects, as in an index, every object's values are the
-    field's."""
-    reader = _Reader(frozenset(timestamps), frozenset(ips), Lists.of(lists))
+    field's. `fields`: the names of a mapping's fields (`item.price`); `exists` of an object asks whether it has one of them, and so does
+    a `nested` query that only says what its object has not."""
+    mapping = _Mapping(frozenset(timestamps), frozenset(ips), tuple(sorted(fields)))
+    reader = _Reader(mapping, Lists.of(lists))
 
     def translate(id: Any, query: Any) -> ImportedRule:
         query = read_json(query, FORMAT)
@@ -66,10 +71,19 @@ def _single(query: Any) -> tuple[str, Any]:
     return name, body
 
 
+class _Mapping(NamedTuple):
+    """What a mapping says about fields."""
+
+    timestamps: frozenset[str]
+    ips: frozenset[str]
+    fields: tuple[str, ...]
+
+
 class _Reader:
-    def __init__(self, timestamps: frozenset[str], ips: frozenset[str], lists: Lists, prefix: str = "") -> None:
-        self._timestamps, self._ips, self._lists, self._prefix = timestamps, ips, lists, prefix
+    def __init__(self, mapping: _Mapping, lists: Lists, prefix: str = "") -> None:
         """`prefix`: of the nested objects whose fields are read; their conditions name fields within them."""
+        self._mapping, self._lists, self._prefix = mapping, lists, prefix
+        self._asked: list[str] = []
 
     def query(self, query: Any) -> Condition:
         name, body = _single(query)
@@ -136,10 +150,10 @@ class _Reader:
         return self._equal(name, given)
 
     def _equal(self, name: str, values: list[Any]) -> Condition:
-        if name in self._timestamps and values:
+        if name in self._mapping.timestamps and values:
             moments = [bound_of("=", value, FORMAT, DateReading())[1].text for value in values]
             return self._tested(name, lambda field: field.among_written("timestamp", moments))
-        if name in self._ips and values:
+        if name in self._mapping.ips and values:
             return self._tested(name, lambda field: field.in_network(values))
         return self._tested(name, lambda field: field.among(values))
 
@@ -162,9 +176,9 @@ class _Reader:
         name, given = self._named(body)
         if not isinstance(given, Mapping):
             raise RuleFormatError(FORMAT, f"range of {name} has bounds, not {given!r}")
-        is_date = name in self._timestamps
+        is_date = name in self._mapping.timestamps
         unknown = set(given) - set(BOUNDS) - OLDER - IGNORED - ({"time_zone", "format"} if is_date else set())
-        if unknown or name in self._ips:
+        if unknown or name in self._mapping.ips:
             what = ", ".join(sorted(map(str, unknown))) or "addresses"
             raise RuleFormatError(FORMAT, f"range of {name}: {what} cannot be expressed")
         bounds = [(BOUNDS[each], given[each]) for each in given if each in BOUNDS and given[each] is not None]
@@ -192,7 +206,14 @@ class _Reader:
     def _exists(self, body: Any) -> Condition:
         if not isinstance(body, Mapping) or not isinstance(body.get("field"), str):
             raise RuleFormatError(FORMAT, f"exists names a field, not {body!r}")
-        return self._tested(body["field"], lambda field: field.present(objects=True))
+        return self._present([body["field"], *self._fields_of(body["field"])])
+
+    def _present(self, names: Iterable[str]) -> Condition:
+        return any_of(self._tested(name, lambda field: field.present(objects=True)) for name in names)
+
+    def _fields_of(self, path: str) -> list[str]:
+        """Returns the fields of an object that the mapping names."""
+        return [name for name in self._mapping.fields if name.startswith(f"{path}.")]
 
     def _starting(self, body: Any) -> Condition:
         name, given = self._named(body)
@@ -220,11 +241,24 @@ class _Reader:
         path = body["path"]
         if not path.startswith(self._prefix):
             raise RuleFormatError(FORMAT, f"nested: the path {path!r} is not within {self._prefix!r}")
-        inner = _Reader(self._timestamps, self._ips, self._lists, f"{path}.").query(body["query"])
-        return self._tested(path, lambda field: elements(field.name, inner))
+        inner = _Reader(self._mapping, self._lists, f"{path}.").query(body["query"])
+        return any_of(
+            [self._tested(path, lambda field: elements(field.name, inner)), self._only_object(path, body["query"])]
+        )
+
+    def _only_object(self, path: str, query: Any) -> Condition:
+        """Tests an object that is no list, as if it were the only element of one. A query that also holds without the object needs one of
+        its fields."""
+        reader = _Reader(self._mapping, self._lists.without(path), self._prefix)
+        found = reader.query(query)
+        if truth(parse(write(found)), {}) is not True:
+            return found
+        known = dict.fromkeys([*reader._asked, *self._fields_of(path)])
+        return all_of([reader._present(name for name in known if name.startswith(f"{path}.")), found])
 
     def _tested(self, name: str, test: Callable[[Field], Condition]) -> Condition:
         """Returns the test of a field, wherever it may be."""
+        self._asked.append(name)
         return self._lists.tested(self._inner(name), FORMAT, test, outer=self._prefix)
 
     def _inner(self, name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ray_pubsub.errors import RuleFormatError
 from ray_pubsub.importers.conditions import Condition, any_of
@@ -19,6 +19,8 @@ MOST_LEVELS = 6
 class Lists:
     names: frozenset[str] | None
     """None: every field may be a list."""
+    objects: frozenset[str] = frozenset()
+    """Those that are none."""
 
     @classmethod
     def of(cls, given: bool | Collection[str]) -> Lists:
@@ -29,7 +31,11 @@ class Lists:
 
     def may(self, name: str) -> bool:
         """Returns whether the field of this name, from the beginning of the event, may be a list."""
-        return self.names is None or name in self.names
+        return name not in self.objects and (self.names is None or name in self.names)
+
+    def without(self, name: str) -> Lists:
+        """Returns the same, but for a field that is an object and no list."""
+        return replace(self, objects=self.objects | {name})
 
     def tested(
         self, name: str, format: str, test: Callable[[Field], Condition], *, outer: str = "", within: str = ""

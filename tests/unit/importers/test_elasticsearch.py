@@ -32,7 +32,8 @@ def passes(query: dict[str, Any], event: dict[str, Any]) -> bool:
     if name == "nested":
         prefix = body["path"] + "."
         return any(
-            passes(body["query"], {prefix + k: v for k, v in item.items()}) for item in event.get(body["path"], [])
+            passes(body["query"], {prefix + k: v for k, v in item.items()})
+            for item in _listed(event.get(body["path"], []))
         )
     ((field, given),) = body.items()
     value = event.get(field)
@@ -107,13 +108,14 @@ QUERIES: list[dict[str, Any]] = [
     {"bool": {"must_not": {"exists": {"field": "price"}}}},
     {"nested": {"path": "items", "query": {"bool": {"must": [{"term": {"items.sku": 1}}], "must_not": [GONE]}}}},
     {"bool": {"must_not": {"nested": {"path": "items", "query": {"range": {"items.sku": {"gt": 1}}}}}}},
+    {"nested": {"path": "items", "query": {"bool": {"must_not": [GONE, {"term": {"items.sku": 2}}]}}}},
 ]  # fmt: skip
 EVENTS: list[dict[str, Any]] = [
     {name: value for name, value in (("brand", brand), ("price", price), ("color", color), ("items", items)) if value is not None}
     for brand in (None, "acme", "Acme", "ac_me", "abme")
     for price in (None, 4, 5, 9.5)
     for color in (None, "red", "green")
-    for items in (None, [], [{"sku": 1}, {"sku": 2, "gone": True}], [{"sku": 1, "gone": True}])
+    for items in (None, [], [{"sku": 1}, {"sku": 2, "gone": True}], [{"sku": 1, "gone": True}], {"sku": 1}, {"sku": 2, "gone": True})
 ]  # fmt: skip
 
 
@@ -139,6 +141,37 @@ def test_at_least_two_of_three_ignoring_case(engine: str) -> None:
     expected = [["two"] if passes(query, event) else [] for event in events]
     assert [list(ids) for ids in index.match_many(EVENTS)] == expected
     assert any(passes(query, event) != passes(query, lower) for event, lower in zip(EVENTS, events, strict=True))
+
+
+OBJECTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"item": {"price": 3}}, ["exists", "inner", "none"]),
+    ({"item": {"price": 9, "part": {"n": 1}}}, ["exists", "inner", "part"]),
+    ({"item": {"price": 3, "part": [{"n": 1}, {"n": 2}]}}, ["exists", "inner", "none", "part"]),
+    ({"item": [{"price": 9}, {"price": 3}]}, ["exists", "inner", "none"]),
+    ({"item": [{"part": {"n": 1}}]}, ["exists", "none", "part"]),
+    ({"item": {"other": 3}}, []),
+    ({"item": 5}, ["exists"]),
+    ({}, []),
+]
+
+
+@pytest.mark.parametrize("engine", ["auto", "scan"])
+@pytest.mark.parametrize("lists", [False, True])
+def test_an_object_is_a_list_of_one(engine: str, lists: bool) -> None:
+    part = {"nested": {"path": "item.part", "query": {"term": {"item.part.n": 1}}}}
+    dear = {"range": {"item.price": {"gt": 5}}}
+    queries = {
+        "exists": {"exists": {"field": "item"}},
+        "inner": {"nested": {"path": "item", "query": {"exists": {"field": "item.price"}}}},
+        "none": {"nested": {"path": "item", "query": {"bool": {"must_not": dear}}}},
+        "part": {"nested": {"path": "item", "query": part}},
+    }
+    report = from_elasticsearch(queries, lists=lists, fields=["item.price", "item.part.n"])
+    assert report.rejections == []
+    index = MatchIndex(engine)
+    index.add_many(**report.columns())
+    for event, found in OBJECTS:
+        assert sorted(index.match(event)) == found, event
 
 
 def test_points_in_time() -> None:
