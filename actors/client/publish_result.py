@@ -152,8 +152,9 @@ class PublishResult:
         )
 
     def data(self) -> list[Any]:
-        """Returns the data of each match's subscription (`Server.subscribe(…, data=…)`), or None if it has none or no longer exists. The
-        first call of `data` or `tags` asks the registry. Matches of one subscription share one object."""
+        """Returns the data of each match's subscription (`Server.subscribe(…, data=…)`) as they are when `data` or `tags` is called first,
+        which asks the registry; None if it has none or no longer exists. Shards do not have them, so that events are matched without:
+        a subscription that is replaced between the publication and this call has the new data. Matches of one share one object."""
         known = {id: data_of(found) for id, found in self._metadata().items()}
         return [known[id] for id in self.subscription_ids.tolist()]
 

@@ -13,6 +13,7 @@ from ray_pubsub.engines.contract import Source
 from ray_pubsub.index.slot_map import SlotMap
 from ray_pubsub.model.id_column import IdColumn
 from ray_pubsub.model.metadata import Metadata
+from ray_pubsub.model.slot_metadata import SlotMetadata
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN
 
 __all__ = ["Catalogue"]
@@ -25,8 +26,7 @@ class Catalogue:
         self._slots = SlotMap()
         self._column = IdColumn()
         self._sources: list[Source | None] = []
-        self._metadata: dict[int, Metadata] = {}
-        """The metadata by slot, of the subscriptions that have any."""
+        self.carried = SlotMetadata()
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -66,7 +66,8 @@ class Catalogue:
     def nbytes(self) -> int:
         held = self._slots.nbytes + sys.getsizeof(self._sources) + self._column.nbytes
         shared = {id(source): source for source in self._sources}  # a table of intervals is the source of many slots
-        held += sys.getsizeof(self._metadata) + sum(sys.getsizeof(each.text) for each in self._metadata.values())
+        carried = self.carried.current
+        held += sys.getsizeof(carried) + sum(sys.getsizeof(each.text) for each in carried.values())
         return held + sum(int(getattr(source, "nbytes", 0)) for source in shared.values())
 
     @property
@@ -125,7 +126,7 @@ class Catalogue:
     def describe(self, slot: int, metadata: Metadata | None) -> None:
         """Sets the metadata of a subscription."""
         if metadata is not None:
-            self._metadata[slot] = metadata
+            self.carried.current[slot] = metadata
 
     def describe_run(self, first: int, added: NDArray[np.int64], metadata: Sequence[Metadata | None] | None) -> None:
         """Does the same for the slots that `add_many` gave; entry i is that of the slot first + i."""
@@ -140,26 +141,26 @@ class Catalogue:
 
     def metadata(self, identity: str | int) -> Metadata | None:
         """Returns the metadata of a subscription; None if it has none or does not exist."""
-        return self._metadata.get(self._slots.get(identity))
+        return self.carried.current.get(self._slots.get(identity))
 
     def tagged(self, tag: str) -> list[str | int]:
         """Returns the ids of the subscriptions that have a tag, in the order in which they were added. Looks at every subscription with
         metadata."""
-        slots = sorted(slot for slot, metadata in self._metadata.items() if tag in metadata.tags)
+        slots = sorted(slot for slot, metadata in self.carried.current.items() if tag in metadata.tags)
         found: list[str | int] = self._column.take(np.array(slots, np.int64)).tolist()
         return found
 
     def described(self, slots: NDArray[np.int64]) -> list[tuple[int, Metadata]]:
         """Returns the places among these slots that have metadata, with the metadata."""
-        if not self._metadata:
+        carried = self.carried.current
+        if not carried:
             return []
-        pairs = ((place, self._metadata.get(slot)) for place, slot in enumerate(slots.tolist()))
+        pairs = ((place, carried.get(slot)) for place, slot in enumerate(slots.tolist()))
         return [(place, metadata) for place, metadata in pairs if metadata is not None]
 
     def _forget(self, slot: int) -> None:
         self._sources[slot] = None
-        if self._metadata:
-            self._metadata.pop(slot, None)
+        self.carried.free(slot)
 
     def compacted(self, moved: Callable[[Source, int], Source]) -> tuple[Catalogue, NDArray[np.int64]]:
         """Returns the same subscriptions in slots without gaps, and the slots they had, in ascending order. `moved` returns a source
@@ -167,7 +168,7 @@ class Catalogue:
         slots = self._slots.slots()
         fresh = Catalogue()
         fresh.add_many(self._column.take(slots), [moved(self.source(slot), slot) for slot in slots.tolist()])
-        fresh._metadata = dict(self.described(slots))
+        fresh.carried.current = dict(self.described(slots))
         return fresh, slots
 
     def ids(self, slots: NDArray[np.int64]) -> NDArray[Any]:

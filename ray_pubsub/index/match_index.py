@@ -150,7 +150,7 @@ class MatchIndex:
             catalogue.describe(slot, metadata)
             engine.add(slot, source, replaced)
             if replaced >= 0:
-                self._compact()
+                self._clear_up()
 
     def add_many(
         self,
@@ -206,10 +206,10 @@ class MatchIndex:
             predicates.first_slot = catalogue.next_slot
             removed, added = catalogue.add_many(predicates.ids, [predicates] * len(predicates.ids))
             removed = np.concatenate([gone, removed]) if len(gone) else removed
+            catalogue.describe_run(predicates.first_slot, added, carried.metadata if carried else None)
             engine.change(removed, added, predicates)
             catalogue.set_source(added, engine.released(predicates))
-            catalogue.describe_run(predicates.first_slot, added, carried.metadata if carried else None)
-            self._compact()
+            self._clear_up()
         return AddReport(len(predicates.ids), predicates.rejections)
 
     def remove(self, id: str | int) -> bool:
@@ -221,7 +221,7 @@ class MatchIndex:
             if slot < 0:
                 return False
             engine.remove(slot)
-            self._compact()
+            self._clear_up()
         return True
 
     def remove_many(self, ids: Iterable[str | int] | None = None, *, tag: str | None = None) -> int:
@@ -235,7 +235,7 @@ class MatchIndex:
             slots = catalogue.remove_many(listed if tag is None else catalogue.tagged(check_tag(tag)))
             if len(slots):
                 engine.change(slots, np.empty(0, dtype=np.int64), [])
-                self._compact()
+                self._clear_up()
         return len(slots)
 
     def wait_for_merges(self) -> None:
@@ -280,8 +280,9 @@ class MatchIndex:
         attributes, and makes such an event a bad one.
         """
         catalogue, engine = self._books
+        since = catalogue.carried.watch()
         view = engine.view()
-        return matched(catalogue, view, read_for(view, events, event_id, strict), self._lookup)
+        return matched(catalogue, view, read_for(view, events, event_id, strict), since)
 
     def match_json(self, lines: Any, *, event_id: str | None = None, strict: bool = False) -> MatchBatch:
         """The matches of events given as JSON: bytes or a str with a document per line (or one document), or a list of bytes or str.
@@ -298,9 +299,10 @@ class MatchIndex:
         from ray_pubsub.columns.json.json_events import from_json
 
         catalogue, engine = self._books
+        since = catalogue.carried.watch()
         view = engine.view()
         batch = from_json(lines, event_id, None if strict else view.attributes, strict=strict)
-        return matched(catalogue, view, batch, self._lookup)
+        return matched(catalogue, view, batch, since)
 
     def match_distinct(self, events: Any, *, strict: bool = False) -> DistinctMatches:
         """Returns the same matches, with the matched ids in a separate column, each once if matches are many: for callers that pass them
@@ -390,10 +392,6 @@ class MatchIndex:
             self._find(id)
             return self._books.catalogue.metadata(id)
 
-    def _lookup(self, ids: Sequence[str | int]) -> list[Metadata | None]:
-        with self._writing:
-            return list(map(self._books.catalogue.metadata, ids))
-
     def _find(self, id: str | int) -> tuple[int, Source]:
         with self._writing:
             catalogue = self._books.catalogue
@@ -419,14 +417,15 @@ class MatchIndex:
                 sources.number(first_slot, added)
             elif len(added) < len(ids):  # some ids occur twice: the last one counts
                 sources = [catalogue.source(slot) for slot in added.tolist()]
-            engine.change(removed, added, sources)
             catalogue.describe_run(first_slot, added, metadata)
-            self._compact()
+            engine.change(removed, added, sources)
+            self._clear_up()
 
-    def _compact(self) -> None:
+    def _clear_up(self) -> None:
         """Renumbers the slots when most of those ever given are free again, which frees the memory that the others held. Readers go on
         with the books they opened."""
         catalogue, engine = self._books
+        catalogue.carried.settle()
         enough = SLOTS_UNTIL_COMPACTION + 4 * len(catalogue) if len(catalogue) else SLOTS_WHEN_EMPTY
         if catalogue.next_slot < enough:
             return

@@ -14,7 +14,7 @@ from ray_pubsub.kernels.index.distinct_slots import count_places, mark_slots
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
 from ray_pubsub.model.match_batch import MatchBatch
-from ray_pubsub.model.metadata import Lookup
+from ray_pubsub.model.slot_metadata import Later, MatchedMetadata
 
 __all__ = ["DistinctMatches", "distinct_matches", "distinct_slots", "matched", "read_for"]
 
@@ -54,11 +54,12 @@ def read_for(view: View, events: Any, event_id: str | None, strict: bool = False
     return batch
 
 
-def matched(catalogue: Catalogue, view: View, batch: EventBatch, lookup: Lookup) -> MatchBatch:
-    """Returns the matches of a batch, with ids."""
+def matched(catalogue: Catalogue, view: View, batch: EventBatch, since: Later) -> MatchBatch:
+    """Returns the matches of a batch, with ids. `since`: watched before the view was taken."""
     hits = view.match(batch)
     ids = catalogue.ids(hits.slots)
     moment = batch._moment  # set only if a subscription uses now()
+    lookup = MatchedMetadata(ids, hits.slots, catalogue.carried, since)
     return MatchBatch(_for_input(hits, batch), ids, batch.input_ids, None, batch.errors, batch.warnings, moment, lookup)
 
 

@@ -60,8 +60,8 @@ class MatchBatch:
         return zip(self._event_column().tolist(), self.subscription_ids.tolist(), strict=True)
 
     def data(self) -> list[Any]:
-        """Returns the current data of each match's subscription (`MatchIndex.add(…, data=…)`), or None if it has none or no longer
-        exists. It is looked up when this is called. Matches of one subscription share one object."""
+        """Returns the data that each match's subscription had when the events were matched (`MatchIndex.add(…, data=…)`), whatever became
+        of it since; None if it had none. Matches of one subscription share one object."""
         known = {id: data_of(found) for id, found in self._found().items()}
         return [known[id] for id in self.subscription_ids.tolist()]
 

@@ -20,7 +20,7 @@ MOST_BYTES = 4096
 MOST_TAGS, LONGEST_TAG = 32, 200
 
 Lookup = Callable[[Sequence[str | int]], "list[Metadata | None]"]
-"""Returns the current metadata of subscriptions by their ids; None for one that has none."""
+"""Returns the metadata of subscriptions by their ids; None for one that has none."""
 
 
 @dataclass(frozen=True, slots=True)

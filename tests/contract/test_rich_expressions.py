@@ -28,9 +28,15 @@ def matches(index: MatchIndex, events: Any) -> list[list[Any]]:
 
 @every_engine
 @settings(max_examples=scaled(13))
-@given(texts=st.lists(rich_texts(), min_size=1, max_size=8), events=st.lists(rich_events(), min_size=1, max_size=6))
-def test_every_engine_answers_as_the_scan(engine: str, texts: list[str], events: list[dict[str, Any]]) -> None:
-    scan, index = MatchIndex("scan"), MatchIndex(engine)
+@given(
+    texts=st.lists(rich_texts(), min_size=1, max_size=8),
+    events=st.lists(rich_events(), min_size=1, max_size=6),
+    ignore_case=st.booleans(),
+)
+def test_every_engine_answers_as_the_scan(
+    engine: str, texts: list[str], events: list[dict[str, Any]], ignore_case: bool
+) -> None:
+    scan, index = MatchIndex("scan", ignore_case=ignore_case), MatchIndex(engine, ignore_case=ignore_case)
     for number, text in enumerate(texts):
         scan.add(number, text)
         index.add(number, text)
@@ -41,14 +47,18 @@ def test_every_engine_answers_as_the_scan(engine: str, texts: list[str], events:
 
 @every_engine
 @settings(max_examples=scaled(8))
-@given(texts=st.lists(rich_texts(), min_size=1, max_size=5), events=st.lists(rich_events(), min_size=1, max_size=4))
+@given(
+    texts=st.lists(rich_texts(), min_size=1, max_size=5),
+    events=st.lists(rich_events(), min_size=1, max_size=4),
+    ignore_case=st.booleans(),
+)
 def test_blocks_and_saved_indexes_answer_as_the_scan(
-    engine: str, texts: list[str], events: list[dict[str, Any]]
+    engine: str, texts: list[str], events: list[dict[str, Any]], ignore_case: bool
 ) -> None:
     """Each text several times, beside one that differs; a tail becomes a block early."""
     ids = list(range(20 * len(texts)))
     repeated = [f"{texts[number % len(texts)]} and coalesce(x, {number}) = {number}" for number in ids]
-    scan, index = MatchIndex("scan"), MatchIndex(engine)
+    scan, index = MatchIndex("scan", ignore_case=ignore_case), MatchIndex(engine, ignore_case=ignore_case)
     segmented(index).policy = MergePolicy(tail_clauses=16)
     scan.add_many(ids, repeated, atomic=True)
     index.add_many(ids, repeated, atomic=True)

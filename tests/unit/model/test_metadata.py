@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +74,68 @@ def test_a_replaced_subscription_has_only_its_own(index: MatchIndex) -> None:
     assert index.subscriptions(tag="eu") == []
     index.add(7, "price > 1")
     assert index.tags(7) == ()
+
+
+@pytest.mark.parametrize("engine", ["auto", "scan"])
+def test_a_result_keeps_the_data_of_the_time_of_the_match(engine: str) -> None:
+    index = MatchIndex(engine)
+    index.add_many(["a", "b", "c"], ["x = 1"] * 3, data=[{"n": 1}, {"n": 2}, None], tags=[["t"], [], []])
+    results = [index.match_many([{"x": 1}])]
+    index.add("a", "x = 1", data={"n": 10})
+    results.append(index.match_json(b'{"x": 1}\n{"x": 1}'))
+    index.remove("b")
+    index.add("c", "x = 1", data={"n": 30})
+    results.append(index.match_many([{"x": 1}]))
+    for round in range(3):  # slots are renumbered meanwhile
+        index.add_many(range(40_000), ["x = 2"] * 40_000, data={"n": round})
+        index.remove_many(range(40_000))
+    index.add_many(["a", "c"], ["x = 1"] * 2)
+    results.append(index.match_many([{"x": 1}]))
+    found = [dict(zip(each.subscription_ids.tolist(), each.data(), strict=True)) for each in results]
+    assert found == [
+        {"a": {"n": 1}, "b": {"n": 2}, "c": None},
+        {"a": {"n": 10}, "b": {"n": 2}, "c": None},
+        {"a": {"n": 10}, "c": {"n": 30}},
+        {"a": None, "c": None},
+    ]
+    assert [sorted(set(each.tags())) for each in results] == [[(), ("t",)], [()], [()], [()]]
+
+
+def test_what_no_result_needs_is_not_kept() -> None:
+    index = MatchIndex()
+    index.add("a", "x = 1", data=1)
+    carried = index._books.catalogue.carried
+    first = index.match_many([{"x": 1}])
+    index.add("a", "x = 1", data=2)
+    second, later = index.match_many([{"x": 1}]), weakref.ref(carried.watch())
+    index.add("a", "x = 1", data=3)
+    assert (first.data(), second.data(), later() is None) == ([1], [2], False)
+    del second
+    assert later() is not None  # the first result is older
+    del first
+    gc.collect()
+    assert later() is None
+
+
+@pytest.mark.timeout(60)
+def test_results_beside_a_writer_have_the_data_of_their_match() -> None:
+    """The expression and the data of each version say the same number."""
+    index, done = MatchIndex(), threading.Event()
+    index.add("s", "x >= 0 and y < 0", data=0)
+
+    def write() -> None:
+        for number in range(1, 400):
+            index.add("s", f"x >= {number} and y < {number}", data=number)
+        done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    events = [{"x": 1000, "y": number} for number in range(-1, 400)]
+    while not done.is_set():
+        result = index.match_many(events)
+        number = int(result.counts().sum()) - 1  # y < number holds for number + 1 events
+        assert set(result.data()) == {number}
+    writer.join()
 
 
 def test_tags_select(index: MatchIndex) -> None:
