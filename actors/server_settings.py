@@ -89,6 +89,7 @@ class ServerSettings:
     patience: float = 2.0
     timeout: float = 60.0
     lease: float = 5.0
+    reroute_every: float = 60.0
     sockets: bool = True
 
     def __post_init__(self) -> None:
@@ -98,6 +99,7 @@ class ServerSettings:
         check_whole("max_in_flight_bytes", self.max_in_flight_bytes, 1, 2**62)
         for name in ("patience", "timeout", "lease"):
             check_seconds(name, getattr(self, name), zero=False, most=LONGEST)
+        check_seconds("reroute_every", self.reroute_every, most=LONGEST)
         check_flag("confirm", self.confirm)
         check_flag("ignore_case", self.ignore_case)
         check_flag("sockets", self.sockets)

@@ -81,8 +81,19 @@ def _registry(registry: dict[str, Any]) -> str:
     return (
         f"{counted(registry['subscriptions'], 'subscription')}, {counted(registry['subscribers'], 'subscriber')} known, "
         f"{counted(registry['rules'], 'rule')},\n"
-        f"version {registry['version']:,}{size}{settled}"
+        f"version {registry['version']:,}{size}{settled}{_routes(registry['routes'])}"
     )
+
+
+def _routes(routes: dict[str, Any]) -> str:
+    """Returns how many shards an event visits, and what was done about it, once that is known."""
+    if routes["fan_out"] is None:
+        return ""
+    changed = (
+        f"; other attributes for {counted(round(routes['changed_for']), 'event')}" if routes["changed_for"] else ""
+    )
+    rerouted = f", {counted(routes['rerouted'], 'subscription')} rerouted" if routes["looks"] else ""
+    return f"\nan event visits {routes['fan_out']:.2f} shards{changed}{rerouted}"
 
 
 def _processes(stats: ServerStats) -> Table:

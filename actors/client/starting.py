@@ -82,6 +82,7 @@ def start(
     patience: float | None = None,
     timeout: float | None = None,
     lease: float | None = None,
+    reroute_every: float | None = None,
     sockets: bool | None = None,
     restore: str | os.PathLike[str] | None = None,
     store: str | None = None,
@@ -126,14 +127,16 @@ def start(
     timeout: 60.0; the seconds that a call waits for a process that restarts before UnavailableError is raised.
     lease: 5.0; the seconds that a coordinator may publish without hearing from the registry. A change waits at most that long for a
         coordinator that does not answer.
+    reroute_every: 60.0; the seconds after which the routes of stored subscriptions may be chosen again, and the loads of the shards evened
+        out, when events have come to carry other attributes and that saves more than it costs; 0: only `Server.rebalance` does it.
     sockets: True; processes on one node talk over Unix sockets that only this user can open, which is faster than Ray; False: only
         through Ray.
     """
     settings = {
         "shards": shards, "coordinators": coordinators, "engine": engine, "options": options, "limits": limits, "ignore_case": ignore_case,
         "levels": levels, "confirm": confirm, "priority": priority, "mailbox": mailbox, "max_in_flight": max_in_flight,
-        "max_in_flight_bytes": max_in_flight_bytes, "patience": patience, "timeout": timeout, "lease": lease, "sockets":
-        sockets,
+        "max_in_flight_bytes": max_in_flight_bytes, "patience": patience, "timeout": timeout, "lease": lease,
+        "reroute_every": reroute_every, "sockets": sockets,
     }  # fmt: skip
     given = {setting: value for setting, value in settings.items() if value is not None}
     _check_name(name)

@@ -14,12 +14,13 @@ from actors.coordinator.routing_table import RoutingTable
 from actors.transport.messages import CoordinatorState
 from ray_pubsub.errors import FencedError, RayPubSubError
 
-__all__ = ["RegistryAttachment", "RegistryOfCoordinator"]
+__all__ = ["REPORT_FREQUENCIES_EVERY", "RegistryAttachment", "RegistryOfCoordinator"]
 
 logger = logging.getLogger(__name__)
 
 PAUSE = 0.1
 REPORT_FREQUENCIES_EVERY = 10.0
+"""In seconds; more often only if the registry looks at them more often."""
 
 
 class RegistryOfCoordinator(Protocol):
@@ -36,17 +37,18 @@ class RegistryOfCoordinator(Protocol):
 
 class RegistryAttachment:
     """Keeps a coordinator attached to the registry. `frequencies` returns what was learned about attributes, which the registry uses for
-    placement."""
+    placement and routes; it is reported every `report_every` seconds."""
 
     def __init__(
         self,
         number: int,
         lease: float,
+        report_every: float,
         registry: RegistryOfCoordinator,
         table: RoutingTable,
         frequencies: Callable[[], dict[str, Any]],
     ) -> None:
-        self._number, self._lease = number, lease
+        self._number, self._lease, self._report_every = number, lease, report_every
         self._registry, self._table, self._frequencies = registry, table, frequencies
         self.epoch = 0
         self.fenced: FencedError | None = None
@@ -106,7 +108,7 @@ class RegistryAttachment:
         """Renews the lease. Returns None if the registry does not know this coordinator any more."""
         asked_at = time.monotonic()
         frequencies = None
-        if asked_at - self._reported > REPORT_FREQUENCIES_EVERY:
+        if asked_at - self._reported > self._report_every:
             self._reported = asked_at
             frequencies = self._frequencies()
         table = self._table

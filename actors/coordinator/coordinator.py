@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from actors.client.preparing import new_request, prepare
 from actors.client.publish_result import PublishResult
 from actors.coordinator.admission_control import AdmissionControl
-from actors.coordinator.attachment import RegistryAttachment, RegistryOfCoordinator
+from actors.coordinator.attachment import REPORT_FREQUENCIES_EVERY, RegistryAttachment, RegistryOfCoordinator
 from actors.coordinator.batch_matching import BatchMatcher, ShardsOfCoordinator
 from actors.coordinator.delivering import delivered, delivery_batch
 from actors.coordinator.publish_counts import PublishCounts
@@ -88,7 +88,10 @@ class Coordinator:
         self._matcher = BatchMatcher(shards, self._table, self._counts)
         self._failures = RateLimitedLog()
         self._started = time.time()
-        self._attachment = RegistryAttachment(number, settings.lease, registry, self._table, self._counts.frequencies)
+        report_every = min(REPORT_FREQUENCIES_EVERY, settings.reroute_every or REPORT_FREQUENCIES_EVERY)
+        self._attachment = RegistryAttachment(
+            number, settings.lease, report_every, registry, self._table, self._counts.frequencies
+        )
         self._attachment.start()
 
     # ------------------------------------------------------------------------------------------------------------ publishing

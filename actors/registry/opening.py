@@ -16,8 +16,10 @@ from actors.registry.assignment import Assignment
 from actors.registry.change_writer import ChangeWriter
 from actors.registry.changes import MoveSubscriptions, SetSetting
 from actors.registry.leases import CoordinatorLeases
+from actors.registry.moves import Moves
 from actors.registry.notifier import RayNotifier
 from actors.registry.rebalancing import Mover
+from actors.registry.route_upkeep import RouteUpkeep
 from actors.registry.routes import Routes
 from actors.registry.store.store import RegistryStore
 from actors.server_settings import ServerSettings
@@ -43,15 +45,16 @@ class OpenRegistry:
     store: RegistryStore
     leases: CoordinatorLeases
     writer: ChangeWriter
-    mover: Mover
     routes: Routes
+    moves: Moves
     folder: DataFolder | None
     """The data folder, claimed while it is open."""
 
     def close(self) -> None:
         """Makes the changes that were submitted and closes the store. After a clean end the next start need not wait for leases."""
+        self.moves.stop()
         self.writer.close()
-        changes = {"stopped": True, "frequencies": self.routes.frequencies().state()}
+        changes = {"stopped": True, **self.moves.learned()}
         try:
             self.store.commit([SetSetting(name, value) for name, value in changes.items()])
         finally:
@@ -120,7 +123,9 @@ def _assembled(
     announcer = Announcer(store, settings.shards, leases, notifier)
     writer = ChangeWriter(store, assignment, announcer, leases)
     mover = Mover(writer, notifier, leases.wait_until_known, BULK_TIMEOUT)
-    return OpenRegistry(settings, store, leases, writer, mover, routes, folder)
+    upkeep = RouteUpkeep(routes, mover, settings.reroute_every, store.setting("routes_judged"))
+    moves = Moves(mover, routes, upkeep, writer, settings.timeout)
+    return OpenRegistry(settings, store, leases, writer, routes, moves, folder)
 
 
 def _settings(store: RegistryStore, stored: Mapping[str, Any] | None, given: Mapping[str, Any]) -> ServerSettings:

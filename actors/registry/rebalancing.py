@@ -15,9 +15,9 @@ not own, and ends as in step 6 (`settle`). The registry itself does the same if 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,16 +27,24 @@ from actors.registry.changes import MoveSubscriptions
 from actors.registry.columns import RebalanceReport, ShardColumns
 from actors.transport.messages import News, RouteCount
 from ray_pubsub.sharding.frequency import AttributeFrequencies
-from ray_pubsub.sharding.pivots import Route
+from ray_pubsub.sharding.pivots import PivotColumn, Route
 from ray_pubsub.sharding.rebalance import Move, plan_rebalance
-from ray_pubsub.sharding.rerouting import RouteGroup, plan_reroutes
+from ray_pubsub.sharding.rerouting import ReroutePlan, RouteGroup, fan_out, plan_reroutes
 
-__all__ = ["Mover"]
+__all__ = ["Mover", "Rerouted"]
 
 PORTION = 8192
 
 ChosenAgain = Callable[[ShardColumns], list[Route]]
 """Returns the routes that subscriptions would get now, in the order of `all_numbers`."""
+
+
+class Rerouted(NamedTuple):
+    """What a look at all stored routes has led to."""
+
+    plan: ReroutePlan
+    subscriptions: int
+    """The number of subscriptions that got another route."""
 
 
 class MovingShards(Protocol):
@@ -85,9 +93,37 @@ class Mover:
         self.settle()
         self._run(lambda: self._placement.reweigh(frequencies))
         before = self._placement.loads
-        rerouted, fan_out = 0, None
+        rerouted, visits = 0, None
         if chosen_again is not None and frequencies.events:
-            rerouted, fan_out = self._reroute_all(frequencies, chosen_again)
+            plan, rerouted = self._reroute_all(frequencies, chosen_again)
+            visits = (plan.before, plan.after)
+        moved, moves = self._even_out(frequencies, factor)
+        return RebalanceReport(moves, moved, before, self._placement.loads, rerouted, visits)
+
+    def reroute(
+        self, frequencies: AttributeFrequencies, factor: float, chosen_again: ChosenAgain, lasted: float
+    ) -> Rerouted:
+        """Chooses routes again where that saves enough, for a stream that has `lasted` for this number of events. Balances loads only if
+        routes have changed."""
+        self.settle()
+        self._run(lambda: self._placement.reweigh(frequencies))
+        done = self._reroute_all(frequencies, chosen_again, lasted)
+        if done.subscriptions:
+            self._even_out(frequencies, factor)
+        return done
+
+    def fan_out(self, frequencies: AttributeFrequencies) -> float:
+        """Returns the number of shards that an event is expected to be sent to."""
+        routes = ((shard, route) for shard, route, _ in self._announcer.route_counts())
+        return fan_out(routes, self._placement.shards, frequencies)
+
+    @property
+    def subscriptions(self) -> int:
+        """The number of stored subscriptions."""
+        return sum(self._placement.sizes)
+
+    def _even_out(self, frequencies: AttributeFrequencies, factor: float) -> tuple[int, list[Move]]:
+        """Moves subscriptions until no shard has more than `factor` times the mean load. Returns how many, and the moves."""
         moves = plan_rebalance(self._store.groups(), self._placement.shards, frequencies, factor)
         moved = 0
         for move, numbers in zip(moves, self._store.members(moves), strict=True):
@@ -95,26 +131,34 @@ class Mover:
                 moved += self._in_portions(numbers, move.source, move.target)
             finally:  # moved subscriptions must be counted where they are, even if the rest failed
                 self._run(lambda move=move: self._place(move))
-        return RebalanceReport(moves, moved, before, self._placement.loads, rerouted, fan_out)
+        return moved, moves
 
     def _reroute_all(
-        self, frequencies: AttributeFrequencies, chosen_again: ChosenAgain
-    ) -> tuple[int, tuple[float, float]]:
-        """Returns the number of subscriptions that got another route, and the fan-out before and after."""
-        members: defaultdict[tuple[int, Route, Route], list[int]] = defaultdict(list)
+        self, frequencies: AttributeFrequencies, chosen_again: ChosenAgain, lasted: float = 0.0
+    ) -> Rerouted:
+        members: dict[tuple[int, Route, Route], NDArray[np.int64]] = {}
+        groups: list[RouteGroup] = []
         for shard in range(self._placement.shards):
             columns = self._store.snapshot_for_shard(shard)
-            codes = np.concatenate([columns.routes, *(block.routes for block in columns.intervals)]).tolist()
-            numbers = columns.all_numbers.tolist()
-            for number, code, again in zip(numbers, codes, chosen_again(columns), strict=True):
-                members[shard, self._store.route(code), again].append(number)
-        groups = [RouteGroup(*key, len(numbers)) for key, numbers in members.items()]
-        plan = plan_reroutes(groups, self._placement.shards, frequencies)
-        done = 0
-        for each in plan.reroutes:
-            own = np.array(members[each.source, each.route, each.again], np.int64)
-            done += self._in_portions(np.sort(own), each.source, each.target, each.again)
-        return done, (plan.before, plan.after)
+            if not len(columns):
+                continue
+            again = PivotColumn.of(chosen_again(columns))
+            codes = np.concatenate([columns.routes, *(block.routes for block in columns.intervals)])
+            keys, group, counts = np.unique(
+                codes.astype(np.int64) << 32 | again.code, return_inverse=True, return_counts=True
+            )
+            by_group = np.split(columns.all_numbers[np.argsort(group, kind="stable")], np.cumsum(counts)[:-1])
+            for key, own in zip(keys.tolist(), by_group, strict=True):
+                found = RouteGroup(shard, self._store.route(key >> 32), again.routes[key & 0xFFFF_FFFF], len(own))
+                groups.append(found)
+                if found.route != found.again:
+                    members[found[:3]] = np.sort(own)
+        plan = plan_reroutes(groups, self._placement.shards, frequencies, lasted)
+        done = sum(
+            self._in_portions(members[each.source, each.route, each.again], each.source, each.target, each.again)
+            for each in plan.reroutes
+        )
+        return Rerouted(plan, done)
 
     def _in_portions(self, numbers: NDArray[np.int64], source: int, target: int, route: Route | None = None) -> int:
         """Moves these subscriptions in portions, to another route if one is given. Changes go on between portions. Returns the number

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +21,6 @@ from actors.registry.changes import (
     Change,
     PutRule,
     RemoveRule,
-    SetSetting,
     Subscribe,
     Unsubscribe,
 )
@@ -36,6 +34,7 @@ from actors.registry.columns import (
     TextColumns,
 )
 from actors.registry.interval_load import read_intervals
+from actors.registry.moves import BALANCE
 from actors.registry.opening import BULK_TIMEOUT, OpenRegistry, open_registry
 from actors.storage.backup import copy_store, finish_copy
 from actors.storage.data_folder import STORES
@@ -50,7 +49,6 @@ from ray_pubsub.errors import (
     RejectedSubscriptionsError,
     Rejection,
     SettingError,
-    UnavailableError,
     UnknownLevelError,
 )
 from ray_pubsub.model.add_report import AddReport
@@ -62,7 +60,6 @@ __all__ = ["Registry"]
 
 logger = logging.getLogger(__name__)
 
-PAUSE = 0.2
 SIMILAR, MOST_COMPARED = 3, 10_000
 """The number of similar names that are suggested for an unknown one, and the most names among which they are searched."""
 
@@ -78,12 +75,10 @@ class Registry:
         self._place = place
         self._folder = Path(place) if isinstance(place, str) else None
         self._started = time.time()
-        self._settled, self._closed = threading.Event(), threading.Event()
-        self._moving = threading.Lock()
 
         def open_and_settle() -> OpenRegistry:
             opened = open_registry(handles, self._folder or self._database, given)
-            self._settle_in_background(opened)
+            opened.moves.start()
             return opened
 
         self._opening = Opening(open_and_settle, f"the registry of {self.name!r}")
@@ -100,24 +95,6 @@ class Registry:
     def lineage(self) -> str:
         """Identifies the registry's data. Numbers and versions of another lineage have no meaning here."""
         return self._open.store.identity
-
-    def _settle_in_background(self, opened: OpenRegistry) -> None:
-        """Ends a move that a crash may have interrupted, as soon as all shards answer."""
-
-        def settle() -> None:
-            while opened.writer.announcer.moving and not self._closed.is_set():
-                try:
-                    with self._moving:
-                        opened.mover.settle()
-                except UnavailableError as error:
-                    logger.info("waiting for the shards: %s", error)
-                    time.sleep(PAUSE)
-                except Exception:  # without this thread the server would never be ready
-                    logger.exception("could not settle")
-                    time.sleep(1.0)
-            self._settled.set()
-
-        threading.Thread(target=settle, name="registry-settle", daemon=True).start()
 
     # ------------------------------------------------------------------------------------------------------------ clients
 
@@ -305,19 +282,10 @@ class Registry:
         """Returns all priority rules."""
         return self._open.store.rules()
 
-    def rebalance(self, factor: float = 1.1) -> RebalanceReport:
+    def rebalance(self, factor: float = BALANCE) -> RebalanceReport:
         """Chooses routes again where the stream has changed, and balances the loads of the shards, while publishing and subscribing go
         on."""
-        opened = self._open
-        with self._moving:
-            frequencies = opened.routes.frequencies()
-            try:
-                report = opened.mover.rebalance(frequencies, factor, opened.routes.chosen_again)
-            finally:
-                if opened.writer.announcer.moving:  # the move ended half-way, because a shard stayed away
-                    self._settle_in_background(opened)
-            self._submit(SetSetting("frequencies", frequencies.state()))
-        return report
+        return self._open.moves.rebalance(factor)
 
     def _submit(self, change: Change) -> Answer:
         opened = self._open
@@ -362,6 +330,7 @@ class Registry:
         opened = self._open
         if learned is not None:
             opened.routes.learn(coordinator, learned)
+            opened.moves.upkeep.reported()
         if registry_epoch != opened.store.epoch:
             return None
         self._check_not_replaced()
@@ -382,7 +351,7 @@ class Registry:
             "pid": os.getpid(),
             "epoch": opened.store.epoch,
             "version": opened.store.version,
-            "settled": self._settled.is_set(),
+            "settled": opened.moves.settled.is_set(),
             "coordinators": opened.leases.attached(),
         }
 
@@ -401,6 +370,7 @@ class Registry:
             "loads": placement.loads,
             "sizes": placement.sizes,
             "needed": opened.writer.announcer.needed,
+            "routes": opened.moves.upkeep.stats(),
             "memory_bytes": process_bytes(),
             "bytes": None if self._folder is None else _size(self._folder),
         }
@@ -432,7 +402,6 @@ class Registry:
 
     def close(self) -> None:
         """Makes the changes that were submitted, and refuses further ones."""
-        self._closed.set()
         opened = self._opening.close()
         if opened is not None:
             opened.close()

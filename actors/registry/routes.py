@@ -86,7 +86,11 @@ class Routes:
 
     def learn(self, coordinator: int, state: dict[str, Any]) -> None:
         """Takes over what a coordinator has learned of the events' attributes so far."""
-        self._learned[coordinator] = AttributeFrequencies.of_state(state)
+        learned, before = AttributeFrequencies.of_state(state), self._learned.get(coordinator)
+        if before is not None and learned.observed < before.observed:  # it has restarted, and begins again
+            self._kept = self._kept.faded_by([before])
+            self._kept.merge(before)
+        self._learned[coordinator] = learned
         frequencies = self.frequencies()
         with self._lock:
             self._chooser.refresh(frequencies)

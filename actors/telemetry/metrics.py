@@ -52,7 +52,7 @@ COUNTERS = {
         "expired": "deliveries dropped after their deadline",
         "duplicates": "deliveries that were there already",
     },
-    "registry": {},
+    "registry": {"rerouted": "subscriptions that got another route because events carry other attributes"},
 }
 GAUGES = {
     "shard": {
@@ -87,6 +87,7 @@ GAUGES = {
         "subscribers": "subscribers there are",
         "rules": "priority rules there are",
         "file_bytes": "bytes of the registry's files",
+        "fan_out": "shards that an event is expected to visit",
         "version": "version of the data",
         "epoch": "which instance this is",
         "memory_bytes": "bytes of the process",
@@ -168,7 +169,12 @@ def growth(
 
 def numbers_of_stats(role: str, stats: Mapping[str, Any]) -> dict[Tagged, float]:
     """Returns the exported part of the `stats` of a shard, a coordinator or the registry."""
-    found = {**stats, "file_bytes": stats.get("bytes"), "loading": stats.get("state") == "loading"}
+    found = {
+        **stats,
+        **stats.get("routes", {}),
+        "file_bytes": stats.get("bytes"),
+        "loading": stats.get("state") == "loading",
+    }
     numbers: dict[Tagged, float] = {}
     for name in (*COUNTERS[role], *GAUGES[role]):
         value = found.get(name)

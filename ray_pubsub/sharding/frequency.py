@@ -42,6 +42,8 @@ class AttributeFrequencies:
         self.most_attributes = most_attributes
         self._counts: dict[str, float] = {}
         self._events = 0.0
+        self.observed = 0.0
+        """The number of events ever observed, none of them reduced."""
         self._weight = 1.0
         """The weight of an event now, relative to one at the beginning or at the last scaling back."""
 
@@ -62,6 +64,7 @@ class AttributeFrequencies:
         self._weight *= 2.0 ** min(batch.size / self.half_life, 100.0)
         weight, counts = self._weight, self._counts
         self._events += weight * batch.size
+        self.observed += batch.size
         for lane in batch.lanes:  # lanes of one attribute differ in kind and so share no event
             if len(lane):
                 counts[lane.attribute] = counts.get(lane.attribute, 0.0) + weight * len(lane)
@@ -84,10 +87,15 @@ class AttributeFrequencies:
         """Returns the frequencies of all known attributes."""
         return {attribute: self.frequency(attribute) for attribute in self._counts}
 
+    def counts(self) -> dict[str, float]:
+        """Returns for each attribute the number of events that carried it; older ones have less weight, as in `events`."""
+        return {attribute: count / self._weight for attribute, count in self._counts.items()}
+
     def merge(self, other: AttributeFrequencies) -> None:
         """Adds what another object has learned from other events."""
         ratio = self._weight / other._weight
         self._events += other._events * ratio
+        self.observed += other.observed
         for attribute, count in other._counts.items():
             self._counts[attribute] = self._counts.get(attribute, 0.0) + count * ratio
         if len(self._counts) > self.most_attributes:
@@ -100,18 +108,18 @@ class AttributeFrequencies:
             # Of n events hl / ln 2 * (1 - 2 ** (-n / hl)) are remembered, and of what was before them 2 ** (-n / hl).
             part *= max(0.0, 1 - other.events * log(2) / other.half_life)
         made = AttributeFrequencies(self.half_life, self.most_attributes)
-        made._events = part * self.events
+        made._events, made.observed = part * self.events, self.observed
         made._counts = {name: part * count / self._weight for name, count in self._counts.items()} if part else {}
         return made
 
     def state(self) -> dict[str, Any]:
         """Returns the whole state, as plain data for msgpack."""
-        counts = {attribute: count / self._weight for attribute, count in self._counts.items()}
         return {
             "half_life": self.half_life,
             "most_attributes": self.most_attributes,
             "events": self.events,
-            "counts": counts,
+            "observed": self.observed,
+            "counts": self.counts(),
         }
 
     @classmethod
@@ -119,6 +127,7 @@ class AttributeFrequencies:
         """Restores what `state` returned."""
         made = cls(state["half_life"], state["most_attributes"])
         made._events = float(state["events"])
+        made.observed = float(state.get("observed", made._events))  # release 0.1 did not count them
         made._counts = {attribute: float(count) for attribute, count in state["counts"].items()}
         return made
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 from ray_pubsub.sharding.frequency import AttributeFrequencies
@@ -51,11 +52,15 @@ class ReroutePlan(NamedTuple):
     """The expected number of shards that an event is sent to, with the current routes."""
     after: float
     """The same with the new routes; equal to `before` if nothing should change."""
+    pays_after: float = inf
+    """The number of events for which the stream must stay as it is until the changes have paid; infinite if there are no better routes."""
 
 
-def plan_reroutes(groups: Sequence[RouteGroup], shards: int, frequencies: AttributeFrequencies) -> ReroutePlan:
-    """Returns the changes that pay if the stream stays as it is for as long as it is remembered; otherwise no changes. Changed
-    subscriptions go to the shard that has most of their new pivot."""
+def plan_reroutes(
+    groups: Sequence[RouteGroup], shards: int, frequencies: AttributeFrequencies, lasted: float = 0.0
+) -> ReroutePlan:
+    """Returns the changes that pay if the stream stays as it is for as many events as are remembered, or as it has `lasted` if these are
+    more; otherwise no changes. Changed subscriptions go to the shard that has most of their new pivot."""
     before = fan_out(((group.shard, group.route) for group in groups), shards, frequencies)
     better = [group for group in groups if _share(group.route, frequencies) > MARGIN * _share(group.again, frequencies)]
     nothing = ReroutePlan([], before, before)
@@ -70,10 +75,12 @@ def plan_reroutes(groups: Sequence[RouteGroup], shards: int, frequencies: Attrib
     reroutes = [Reroute(group.route, group.again, group.shard, target[group.again.home]) for group in better]
     kept = ((group.shard, group.route) for group in groups if group not in changing)
     after = fan_out([*kept, *((each.target, each.again) for each in reroutes)], shards, frequencies)
-    cost = sum(group.subscriptions for group in better)
-    if after > LEAST * before or (before - after) * frequencies.events * MOVES_PER_VISIT < cost:
+    if after > LEAST * before:
         return nothing
-    return ReroutePlan(reroutes, before, after)
+    pays_after = sum(group.subscriptions for group in better) / ((before - after) * MOVES_PER_VISIT)
+    if pays_after > max(frequencies.events, lasted):
+        return nothing._replace(pays_after=pays_after)
+    return ReroutePlan(reroutes, before, after, pays_after)
 
 
 def fan_out(routes: Iterable[tuple[int, Route]], shards: int, frequencies: AttributeFrequencies) -> float:

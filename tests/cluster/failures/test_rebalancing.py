@@ -33,7 +33,7 @@ def until(condition: Callable[[], bool], what: str) -> None:
 
 @pytest.fixture(scope="module")
 def server(cluster: Joined, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with ray_pubsub.start(2, tmp_path_factory.mktemp("moving"), "moving", lease=1.0) as server:
+    with ray_pubsub.start(2, tmp_path_factory.mktemp("moving"), "moving", lease=1.0, reroute_every=0.05) as server:
         yield server
 
 
@@ -58,7 +58,7 @@ def skewed(server: Server, name: str) -> list[str]:
 
 
 @contextmanager
-def published_all_the_time(server: Server, expected: list[str]) -> Iterator[list[int]]:
+def published_all_the_time(server: Server, expected: list[str], event: dict[str, int] = EVENT) -> Iterator[list[int]]:
     """Two publishers at work; at the end every publication had each subscription once, and every delivery was delivered once."""
     wrong: list[Any] = []
     published: list[int] = []
@@ -69,7 +69,7 @@ def published_all_the_time(server: Server, expected: list[str]) -> Iterator[list
         while not over.is_set():
             number += 2
             try:
-                found = sorted(server.publish({**EVENT, "n": number})[0])
+                found = sorted(server.publish({**event, "n": number})[0])
             except BaseException as error:
                 wrong.append(error)
                 raise
@@ -104,6 +104,26 @@ def test_nothing_is_missed_or_doubled_while_subscriptions_move(server: Server) -
     assert report.moved > 0
     assert {each.shard for each in server.subscriptions("desk")} == {0, 1}
     assert not moving(server)
+
+
+def test_routes_follow_the_stream_by_themselves(server: Server) -> None:
+    """Filed under an attribute that events turn out to have, subscriptions move to one that few have, while every publication finds
+    all of them once."""
+    server.unsubscribe_many(each.id for each in list(server.subscriptions("desk")))
+    expected = sorted(f"routed/{number}" for number in range(40))
+    server.subscribe_many(expected, ["common >= 0 and rare >= 0"] * 40, subscriber="desk")
+    before = server.stats().registry["routes"]["rerouted"]
+    with published_all_the_time(server, expected, {"common": 1, "rare": 1}) as published:
+
+        def rerouted() -> bool:
+            server.publish([{"common": 1}] * 500, deliver=False)
+            return bool(server.stats(hot=0).registry["routes"]["rerouted"] > before)
+
+        until(rerouted, "routes chosen again")
+        after = len(published)
+        until(lambda: len(published) > after + 4, "publishing")
+    assert {each.route.attributes for each in server.subscriptions("desk")} == {("rare",)}
+    until(lambda: not moving(server), "settled")
 
 
 @pytest.mark.parametrize("victim", ["source", "target", "registry", "coordinator-0"])

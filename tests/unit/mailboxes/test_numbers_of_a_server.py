@@ -138,8 +138,9 @@ def test_counters_are_told_by_how_much_they_have_grown() -> None:
 
 
 def test_metrics_are_those_of_the_stats() -> None:
-    told = numbers_of_stats("registry", {"subscriptions": 3, "bytes": None, "version": 2, "pid": 7})
-    assert told == {("subscriptions", ()): 3.0, ("version", ()): 2.0}
+    routes = {"fan_out": None, "rerouted": 5, "every": 60.0}
+    told = numbers_of_stats("registry", {"subscriptions": 3, "bytes": None, "version": 2, "pid": 7, "routes": routes})
+    assert told == {("subscriptions", ()): 3.0, ("version", ()): 2.0, ("rerouted", ()): 5.0}
     shard = numbers_of_stats("shard", {"state": "loading", "events": 4})
     assert shard == {("events", ()): 4.0, ("loading", ()): 1.0}
     refused = numbers_of_stats("coordinator", {"refused": 3, "refused_by_level": {"low": 3, "high": 0}})

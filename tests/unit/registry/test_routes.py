@@ -61,3 +61,18 @@ def test_what_an_earlier_instance_knew_fades() -> None:
         later.observe(read_events([{"b": 1}] * 20_000))
     routes.learn(0, later.state())
     assert routes.frequencies().frequency("a") < 0.1 and routes.route("a = 1 and b = 1") == Route(("a",))
+
+
+def test_a_coordinator_that_restarts_takes_nothing_away() -> None:
+    """What its predecessor saw is kept, and fades as it sees more."""
+    routes = Routes(Limits(), None)
+    routes.learn(0, learned(a=1.0))
+    routes.learn(0, learned(a=1.0))
+    assert routes.frequencies().observed == 100, "the same instance, again"
+    again = AttributeFrequencies()
+    again.observe(read_events([{"b": 1}] * 50))
+    for _ in range(2):
+        routes.learn(0, again.state())
+        known = routes.frequencies()
+        assert known.observed == 150
+        assert 0.6 < known.frequency("a") < 0.7 and 0.3 < known.frequency("b") < 0.4

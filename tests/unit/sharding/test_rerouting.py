@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from ray_pubsub.model.events import read_events
@@ -50,6 +52,16 @@ def test_what_costs_more_than_it_saves_is_left() -> None:
     known = seen(1000, a=1.0, c=0.0)
     assert plan_reroutes([RouteGroup(0, A, C, 2000)], 1, known).reroutes
     assert not plan_reroutes([RouteGroup(0, A, C, 2100)], 1, known).reroutes
+
+
+def test_a_change_that_has_lasted_may_cost_more() -> None:
+    """However few events are remembered, every subscription gets a better route once that has paid."""
+    known, group = seen(1000, a=1.0, c=0.0), RouteGroup(0, A, C, 1_000_000)
+    waiting = plan_reroutes([group], 1, known)
+    assert not waiting.reroutes and waiting.pays_after == pytest.approx(500_000)
+    assert not plan_reroutes([group], 1, known, lasted=499_999).reroutes
+    assert plan_reroutes([group], 1, known, lasted=500_000).reroutes
+    assert plan_reroutes([RouteGroup(0, A, A, 5)], 1, known).pays_after == inf
 
 
 def test_what_stays_decides_where_a_pivot_is() -> None:
