@@ -52,6 +52,8 @@ class ColumnReader:
     """For a row and attribute, why the value cannot be used. The lanes may have a placeholder there."""
     depth: int = 0
     """How many lists, and structs in lists, are around what is read."""
+    structs: int = 0
+    """How many structs and maps are around it, if no list is."""
 
     def read(self, name: str, array: Any, rows: Rows = None) -> None:
         """Reads one column, or part of a nested one."""
@@ -72,7 +74,7 @@ class ColumnReader:
             self._read_through(name, array.values, index, rows)
         elif pa.types.is_dictionary(kind):
             self._read_dictionary(name, array, rows)
-        elif self.depth >= EVENT_DEPTH and (pa.types.is_struct(kind) or _is_list(kind)):
+        elif self._is_too_deep(kind):
             self._reject_where(name, rows, _numpy(array.is_valid()), TOO_DEEP)
         elif pa.types.is_struct(kind):
             self._read_struct(name, array, rows)
@@ -83,6 +85,12 @@ class ColumnReader:
                 self._read_list(name, array, rows)
         elif not pa.types.is_null(kind) and self._reads(name):
             self._read_values(name, array, rows)
+
+    def _is_too_deep(self, kind: Any) -> bool:
+        is_object = pa.types.is_struct(kind) or pa.types.is_map(kind)
+        if self.depth == 0:
+            return is_object and self.structs >= EVENT_DEPTH
+        return self.depth >= EVENT_DEPTH and (is_object or _is_list(kind))
 
     def join_columns(self, size: int) -> None:
         """Joins the lanes of attributes that several columns give, with a dot in the name here and nested there. A row to which two of
@@ -174,7 +182,7 @@ class ColumnReader:
 
     def _read_struct(self, name: str, array: Any, rows: Rows) -> None:
         """Reads the fields of structs. Where the struct is null they are absent, whatever they hold."""
-        inner = ColumnReader(self.attributes, depth=self.depth + (self.depth > 0))
+        inner = ColumnReader(self.attributes, depth=self.depth + (self.depth > 0), structs=self.structs + 1)
         for number in range(array.type.num_fields):
             inner.read(f"{name}.{array.type.field(number).name}", array.field(number), rows)
         if array.null_count:
@@ -233,7 +241,7 @@ class ColumnReader:
 
     def _read_through(self, name: str, values: Any, index: NDArray[np.int64], rows: Rows) -> None:
         """Reads a column whose element i is values[index[i]]."""
-        inner = ColumnReader(self.attributes, depth=self.depth)
+        inner = ColumnReader(self.attributes, depth=self.depth, structs=self.structs)
         inner.read(name, values)
         self.lanes += [_spread(lane, index, rows, len(values))[0] for lane in inner.lanes]
         for (place, attribute), reason in inner.problems.items():
@@ -255,7 +263,7 @@ class ColumnReader:
             attribute = f"{name}.{keys[sorted_number[place]]}"
             if self.attributes is None or self.attributes.leads_to(attribute):
                 self.reject(sorted_rows[[place]], attribute, "given twice in one map")
-        inner = ColumnReader(depth=self.depth)
+        inner = ColumnReader(depth=self.depth + (self.depth > 0), structs=self.structs + 1)
         inner.read("", array.items[first:last])
         bounds = np.searchsorted(sorted_number, np.arange(len(keys) + 1))
         for lane in inner.lanes:

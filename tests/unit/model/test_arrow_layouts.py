@@ -162,3 +162,21 @@ def test_strings_of_a_slice_with_nulls() -> None:
         assert [(row, lanes[0].plain(place)) for place, (row, _) in enumerate(present)] == present
         rows = lanes[0].rows
         assert (list(range(len(texts) - start)) if rows is None else rows.tolist()) == [row for row, _ in present]
+
+
+@pytest.mark.parametrize("in_list", [False, True])
+@pytest.mark.parametrize("kind", ["struct", "map"])
+def test_objects_are_nested_as_deeply_as_dicts(kind: str, in_list: bool) -> None:
+    """Whether a value is used does not depend on the form of the events."""
+    for depth in range(EVENT_DEPTH - 2, EVENT_DEPTH + 2):
+        raw, type_ = 1, pa.int64()
+        for _ in range(depth):
+            raw = {"o": raw}  # type: ignore[assignment]
+            type_ = pa.struct([("o", type_)]) if kind == "struct" else pa.map_(pa.string(), type_)
+        event = {"x": 1, "a": [raw] if in_list else raw}
+        table = pa.Table.from_pylist(
+            [event], pa.schema([("x", pa.int64()), ("a", pa.list_(type_) if in_list else type_)])
+        )
+        dicts, arrow = from_dicts([event], strict=False), from_arrow(table, strict=False)
+        assert arrow.rows() == dicts.rows()
+        assert len(arrow.warnings) == len(dicts.warnings) == (depth + in_list > EVENT_DEPTH)
