@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
-from actors.coordinator.crash_detection import counting_crashes_once
+from actors.coordinator.crash_counting import counting_crashes_once
 from actors.coordinator.publish_counts import PublishCounts
 from actors.coordinator.routing_table import RoutingTable, RoutingView
 from actors.coordinator.shard_fanout import FanOut, ShardQuery, fan_out

@@ -1,1 +1,1 @@
-"""Compiled loops. Arrays in, arrays out: only numpy and numba are imported here."""
+"""Compiled loops. Arrays in, arrays out: only numpy, numba and llvmlite are imported here."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actors.coordinator.crash_detection import counting_crashes_once
+from actors.coordinator.crash_counting import counting_crashes_once
 from actors.coordinator.routing_table import RoutingTable
 from actors.coordinator.shard_fanout import ShardQuery
 from actors.mailboxes.delivery_batch import DeliveryBatch
