@@ -27,6 +27,7 @@ def stats_of(size: int, state: str = "serving", data_dir: str | None = "/var/lib
     registry = {
         "subscriptions": size, "subscribers": size, "rules": size, "version": size, "bytes": 40 * size, "epoch": 17, "pid": 4_194_304,
         "memory_bytes": 10 * size, "settled": True, "loads": [1.5 * size] * 2,
+        "routes": {"fan_out": 1.23 if size else None, "changed_for": 9.5 * size, "looks": size, "rerouted": size},
     }  # fmt: skip
     shard = {
         "number": 0, "state": state, "behind": size, "pid": 4_194_304, "epoch": 3, "subscriptions": size, "clauses": size,
