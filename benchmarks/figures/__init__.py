@@ -1,10 +1,11 @@
 """The figures and tables of the five papers, measured here: all engines, `auto` and the papers' reference systems.
 
-python -m benchmarks figures [--scale small|paper] [--only dexin-2 rein-table-3 …] [--folder docs/experiments]
-                             [--document docs/experiments.md]
+python -m benchmarks figures [--scale small|paper] [--only dexin-2 rein-table-3 …] [--points 3] [--events 40]
+                             [--folder docs/experiments] [--document docs/experiments.md]
 
 Every point compares the matches of its events with a plain reference; TAMA, which is approximate, may find too much and never too little.
-A run that was interrupted goes on where it stopped. `--document` writes what the measurements say of the papers' claims into a document.
+A run that was interrupted goes on where it stopped, also with more points than before. `--document` writes what the measurements say of the
+papers' claims into a document.
 `--scale small` takes 10,000 subscriptions for each million of the papers and a few minutes on two cores;
 `--scale paper` takes the papers' numbers, hours, and about 16 GB of memory per process.
 """
@@ -29,11 +30,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--only", nargs="+", metavar="NAME", choices=[*PICTURES, *TABLES], default=[], help="dexin-2, rein-table-3, …"
     )
+    parser.add_argument("--points", type=int, help="of each sweep at most: the first, the last, some between them")
+    parser.add_argument("--events", type=int, help="at each point")
     parser.add_argument("--folder", type=Path, help="default: experiments/SCALE")
     parser.add_argument("--processes", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--document", type=Path, help="write claims and outcomes between the marks of this document")
     options = parser.parse_args(arguments)
     folder = options.folder or Path("experiments") / options.scale
-    run(SCALES[options.scale], options.only, folder, options.processes)
+    scale = SCALES[options.scale]
+    scale = scale._replace(points=options.points or scale.points, events=options.events or scale.events)
+    run(scale, options.only, folder, options.processes)
     if options.document:
         write_document(options.document, folder, options.scale)

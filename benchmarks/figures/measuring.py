@@ -6,6 +6,7 @@ import functools
 import gc
 import math
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -34,27 +35,24 @@ BYTES_PER_TEST = 150
 """Of generating, building and holding subscriptions, at most."""
 
 
-def measure_point(name: str, place: int, scale: Scale, wanted: list[str]) -> list[dict[str, Any]]:
-    """Returns a row per series."""
+def measure_point(name: str, place: int, scale: Scale, wanted: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yields a row per series."""
     sweep = SWEEPS[name]
-    points = sweep.chosen(scale)
+    points = sweep.points(scale)
     point = points[place]
     shared = {"sweep": name, "place": place, "x": point.x, "label": point.label}
     if point.tests * BYTES_PER_TEST > (free := free_bytes()):
         refused = f"needs about {point.tests * BYTES_PER_TEST / 2**30:.0f} GB, {free / 2**30:.0f} are free"
-        return [shared | {"series": series, "status": "no memory", "note": refused} for series in wanted]
+        yield from (shared | {"series": series, "status": "no memory", "note": refused} for series in wanted)
+        return
     made = point.make()
     dicts = made.event_dicts() if isinstance(made, Workload) else made.events
     expected = expected_matches(made, dicts, scale)
-    rows = []
     for series in wanted:
         each_event = sweep.each_event and place == len(points) - 1
-        rows.append(
-            shared | {"series": series} | measured(made, dicts, expected, series, point, scale, sweep, each_event)
-        )
+        yield shared | {"series": series} | measured(made, dicts, expected, series, point, scale, sweep, each_event)
         if point_is_large(made):
             gc.collect()
-    return rows
 
 
 def free_bytes() -> float:
@@ -212,8 +210,8 @@ def timed(index: ray_pubsub.MatchIndex, dicts: list[dict[str, Any]], scale: Scal
         for _ in range(scale.repeats):
             start = time.thread_time()
             result = index.match_many(batch)
-            best = min(best, time.thread_time() - start)
-            used += best
+            took = time.thread_time() - start
+            best, used = min(best, took), used + took
         times.append(best * 1e3)
         matches.append(len(result))
         if used > SLOWEST:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import io
 import os
 import platform
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ResultsFile", "provenance"]
+__all__ = ["ResultsFile", "append_row", "provenance"]
 
 COLUMNS = (
     "sweep", "place", "x", "label", "series", "status", "subscriptions", "events", "mean_ms", "std_ms", "min_ms", "max_ms", "matches",
@@ -54,6 +55,16 @@ def _lines(path: str) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
+def append_row(path: Path, row: dict[str, Any]) -> None:
+    """Appends one row with one write, so that several processes may append to a file."""
+    text = io.StringIO()
+    csv.DictWriter(text, COLUMNS, restval="", lineterminator="\n").writerow(
+        {name: _short(value) for name, value in row.items()}
+    )
+    with path.open("ab", buffering=0) as file:
+        file.write(text.getvalue().encode())
+
+
 class ResultsFile:
     """The rows of one sweep. A file of another scale is replaced."""
 
@@ -62,7 +73,7 @@ class ResultsFile:
         self.notes: dict[str, str] = {}
         self.rows: list[dict[str, Any]] = []
         if path.exists():
-            self._read()
+            self.read()
         if self.notes.get("scale") != scale:
             self.notes, self.rows = provenance(scale), []
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,10 +86,9 @@ class ResultsFile:
         return {(int(row["place"]), row["series"]) for row in self.rows}
 
     def append(self, rows: Iterable[dict[str, Any]]) -> None:
-        added = [{name: _short(value) for name, value in row.items()} for row in rows]
-        with self.path.open("a", newline="") as file:
-            csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n").writerows(added)
-        self.rows += [{name: str(row.get(name, "")) for name in COLUMNS} for row in added]
+        for row in rows:
+            append_row(self.path, row)
+        self.read()
 
     def values(self, series: str, measure: str) -> tuple[list[float], list[float]]:
         """x and y of a curve, in the order of the points; points without the measure are left out."""
@@ -92,7 +102,8 @@ class ResultsFile:
     def series(self) -> list[str]:
         return list(dict.fromkeys(row["series"] for row in self.rows))
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Reads what the file has now; other processes append to it."""
         lines = self.path.read_text().splitlines()
         for line in lines:
             if line.startswith("# "):

@@ -18,7 +18,7 @@ from benchmarks.figures.measuring import measure_point
 from benchmarks.figures.pictures import PICTURES, TABLES, Picture, TableOf
 from benchmarks.figures.planning import PLANNING, attributes_of, measure_planning
 from benchmarks.figures.priority import PRIORITY, measure_priority, points_of
-from benchmarks.figures.results_file import ResultsFile
+from benchmarks.figures.results_file import ResultsFile, append_row
 from benchmarks.figures.summary import write_summary
 from benchmarks.figures.sweeps import SWEEPS, Scale
 from benchmarks.figures.tables import write_table
@@ -91,7 +91,7 @@ def missing(name: str, scale: Scale, file: ResultsFile) -> list[Task]:
     if name in SWEEPS:
         sweep = SWEEPS[name]
         found = []
-        for place in range(len(sweep.chosen(scale))):
+        for place, _ in sweep.chosen(scale):
             wanted = tuple(series for series in sweep.series if (place, series) not in done)
             if wanted:
                 found.append(Task(name, place, scale, wanted))
@@ -101,17 +101,19 @@ def missing(name: str, scale: Scale, file: ResultsFile) -> list[Task]:
     return [Task(name, place, scale, ()) for place in places if place not in known]
 
 
-def perform(task: Task) -> list[dict[str, Any]]:
-    """Measures a point, in a process of its own. The first row has the seconds that the point took."""
+def perform(task: Task, path: Path) -> None:
+    """Measures a point, in a process of its own, and appends each row as soon as it is there: at the papers' scale a point takes minutes.
+    Rows have the seconds since the row before."""
     used, started = time.process_time(), time.perf_counter()
-    rows = rows_of(task)
-    rows[0] |= {"cpu_s": time.process_time() - used, "wall_s": time.perf_counter() - started}
-    return rows
+    for row in rows_of(task):
+        now = time.process_time(), time.perf_counter()
+        append_row(path, row | {"cpu_s": now[0] - used, "wall_s": now[1] - started})
+        used, started = now
 
 
-def rows_of(task: Task) -> list[dict[str, Any]]:
+def rows_of(task: Task) -> Iterable[dict[str, Any]]:
     if task.sweep in SWEEPS:
-        return measure_point(task.sweep, task.place, task.scale, list(task.wanted))
+        return measure_point(task.sweep, task.place, task.scale, task.wanted)
     if task.sweep in PLANNING:
         return measure_planning(task.sweep, task.place, task.scale)
     return measure_priority(task.sweep, task.place, task.scale)
@@ -128,22 +130,23 @@ def measure(tasks: list[Task], files: dict[str, ResultsFile], processes: int, fa
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("measuring", total=len(tasks))
 
-        def take(task: Task, rows: list[dict[str, Any]]) -> None:
-            files[task.sweep].append(rows)
-            progress.update(bar, advance=1, description=task.sweep)
-
         if processes == 1:
             register()
             for task in tasks:
-                take(task, perform(task))
-            return
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(processes, mp_context=context, initializer=register) as pool:
-            waiting: dict[Future[list[dict[str, Any]]], Task] = {pool.submit(perform, task): task for task in tasks}
-            for future in as_completed(waiting):
-                task = waiting[future]
-                try:
-                    take(task, future.result())
-                except Exception as error:
-                    failed.append(f"{task.sweep}, point {task.place}: {type(error).__name__}: {error}")
-                    progress.update(bar, advance=1)
+                perform(task, files[task.sweep].path)
+                progress.update(bar, advance=1, description=task.sweep)
+        else:
+            context = multiprocessing.get_context("spawn")
+            with ProcessPoolExecutor(processes, mp_context=context, initializer=register) as pool:
+                waiting: dict[Future[None], Task] = {
+                    pool.submit(perform, task, files[task.sweep].path): task for task in tasks
+                }
+                for future in as_completed(waiting):
+                    task = waiting[future]
+                    try:
+                        future.result()
+                    except Exception as error:
+                        failed.append(f"{task.sweep}, point {task.place}: {type(error).__name__}: {error}")
+                    progress.update(bar, advance=1, description=task.sweep)
+    for file in files.values():
+        file.read()

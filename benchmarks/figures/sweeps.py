@@ -25,7 +25,7 @@ from ray_pubsub.workloads import (
     rein,
 )
 
-__all__ = ["CALL", "SCALES", "SERIES", "SWEEPS", "Point", "Scale", "Series", "Sweep"]
+__all__ = ["CALL", "SCALES", "SERIES", "SWEEPS", "Point", "Scale", "Series", "Sweep", "places_among"]
 
 Made = Workload | Written
 
@@ -129,13 +129,19 @@ class Sweep:
     every_point: bool = False
     """Whether all points are measured whatever the scale says."""
 
-    def chosen(self, scale: Scale) -> list[Point]:
-        """Returns the points that are measured at a scale."""
+    def chosen(self, scale: Scale) -> list[tuple[int, Point]]:
+        """Returns the points that are measured at a scale, each with its place among all points of the sweep: so a run with few points
+        is continued by one with more."""
         found = self.points(scale)
-        if self.every_point or len(found) <= scale.points:
-            return found
-        steps = scale.points - 1
-        return [found[round(step * (len(found) - 1) / steps)] for step in range(scale.points)]
+        places = range(len(found)) if self.every_point else places_among(len(found), scale.points)
+        return [(place, found[place]) for place in places]
+
+
+def places_among(count: int, most: int) -> list[int]:
+    """Returns the first, the last and evenly spread places between them, at most `most`."""
+    if count <= most or most < 2:
+        return list(range(count))[-most:]
+    return [round(step * (count - 1) / (most - 1)) for step in range(most)]
 
 
 def over(

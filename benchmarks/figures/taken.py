@@ -14,8 +14,9 @@ PROCESSES = 2
 def taken(files: Iterable[ResultsFile]) -> str:
     """Returns a sentence with the points and the seconds of these measurements."""
     rows = [row for file in files for row in file.rows if row.get("cpu_s")]
+    points = len({(row["sweep"], row["place"]) for row in rows})
     used, wall = (sum(float(row[name]) for row in rows) for name in ("cpu_s", "wall_s"))
     return (
-        f"{len(rows):,} points, {used:,.0f} s of processor time: {used / PROCESSES:,.0f} s on {PROCESSES} cores that are free, "
+        f"{points:,} points, {used:,.0f} s of processor time: {used / PROCESSES:,.0f} s on {PROCESSES} cores that are free, "
         f"{wall / PROCESSES:,.0f} s elapsed on this machine with {PROCESSES} processes"
     )

@@ -3,9 +3,10 @@
 python -m benchmarks quick
 python -m benchmarks quick --subscriptions rules.csv --events events.jsonl
 
-Subscriptions: CSV, JSON Lines or Parquet with the columns id and expression, or with id, attribute, low and high; or .txt with an
-expression a line. Events: CSV, JSON Lines or Parquet, a row each. Matches are compared with the specification on a sample.
+Subscriptions: CSV, TSV, JSON (lines or an array) or Parquet with the columns id and expression, or with id, attribute, low and high;
+or .txt with an expression a line. Events: CSV, TSV, JSON or Parquet, a row each. Matches are compared with the specification on a sample.
 Own events are matched in their order, in batches, once each, with the cache of code vectors: the second half is in the figures.
+Times are of the processor, reading the events included, so that other work on the machine counts little.
 """
 
 from __future__ import annotations

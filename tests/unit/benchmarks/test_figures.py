@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def test_sweeps_series_and_styles_exist() -> None:
     assert SERIES.keys() <= STYLES.keys()
     for sweep in SWEEPS.values():
         for scale in SCALES.values():
-            xs = [point.x for point in sweep.chosen(scale)]
+            xs = [point.x for _, point in sweep.chosen(scale)]
             assert (sweep.every_point or len(xs) <= scale.points) and xs[-1] == sweep.points(scale)[-1].x
             assert xs == sorted(xs) and len(set(xs)) == len(xs), sweep.name
 
@@ -78,22 +79,29 @@ def test_the_optimal_plan_costs_no_more_than_the_greedy_one() -> None:
 
 
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    measured: list[tuple[int, tuple[str, ...]]] = []
+    """In the middle of a point, without measuring a series twice; and with more points than before."""
+    measured: list[tuple[int, str]] = []
 
-    def perform(task: running.Task) -> list[dict[str, Any]]:
-        measured.append((task.place, task.wanted))
-        if len(measured) == 3:
-            raise KeyboardInterrupt
-        shared = {"sweep": task.sweep, "place": task.place, "x": task.place, "status": "ok", "mean_ms": 1.5}
-        return [shared | {"series": series} for series in task.wanted]
+    def rows_of(task: running.Task) -> Iterator[dict[str, Any]]:
+        for series in task.wanted:
+            if len(measured) == 7:
+                raise KeyboardInterrupt
+            measured.append((task.place, series))
+            yield {"sweep": task.sweep, "place": task.place, "x": task.place, "status": "ok", "series": series}
 
-    monkeypatch.setattr(running, "perform", perform)
+    monkeypatch.setattr(running, "rows_of", rows_of)
     monkeypatch.setattr(running, "draw", lambda *given: None)
     monkeypatch.setattr(running, "register", lambda: None)
+    few = TINY._replace(points=3)
     with pytest.raises(KeyboardInterrupt):
-        running.run(TINY, ["dexin-17"], tmp_path, 1)
+        running.run(few, ["dexin-17"], tmp_path, 1)
+    measured.append((-1, "interrupted"))
+    running.run(few, ["dexin-17"], tmp_path, 1)
     running.run(TINY, ["dexin-17"], tmp_path, 1)
-    assert [place for place, _ in measured] == [0, 1, 2, 2, 3, 4]
+    series = SWEEPS["dexin-methods"].series
+    assert [each for each in measured if each[0] >= 0] == [
+        (place, name) for place in (0, 2, 4, 1, 3) for name in series
+    ]
     again = ResultsFile(tmp_path / "data" / "dexin-methods.csv", "tiny")
     assert len(again.rows) == 5 * 5
     assert {"scale", "seed", "processor", "versions"} <= again.notes.keys()
@@ -160,7 +168,8 @@ def test_points_for_which_there_is_no_memory_are_left_out(monkeypatch: pytest.Mo
 
 def test_the_seconds_of_all_points_are_added_up(tmp_path: Path) -> None:
     results = ResultsFile(tmp_path / "data.csv", "tiny")
-    results.append([{"cpu_s": 100.0, "wall_s": 130.0}, {"series": "rein"}, {"cpu_s": 3.0, "wall_s": 4.0}])
+    results.append([{"place": 0, "cpu_s": 90.0, "wall_s": 100.0}, {"place": 0, "cpu_s": 10.0, "wall_s": 30.0}])
+    results.append([{"place": 0, "series": "rein"}, {"place": 1, "cpu_s": 3.0, "wall_s": 4.0}])
     text = "2 points, 103 s of processor time: 52 s on 2 cores that are free, 67 s elapsed on this machine with 2 processes"
     assert taken([results]) == text
 

@@ -13,9 +13,10 @@ import pytest
 from rich.console import Console
 
 from benchmarks.quick import comparison
-from benchmarks.quick.comparison import Budget, compare, given, in_order
+from benchmarks.quick.comparison import Budget, attributes_of, check, compare, filled, given, in_order
 from benchmarks.quick.user_data import UserDataError, read_event_file, read_subscription_file
 from ray_pubsub import MatchIndex
+from ray_pubsub.model.events import read_events
 
 RULES: list[dict[str, Any]] = [
     {"id": f"r{number}", "expression": f"price < {number} and city in ('Bonn', 'Riga')"} for number in range(40)
@@ -52,7 +53,9 @@ def test_lines_and_intervals(tmp_path: Path) -> None:
     ("name", "content", "says"),
     [
         ("a.jsonl", '{"id": 1}\nnothing\n', r"a\.jsonl, line 2: not JSON"),
-        ("a.jsonl", "[1]\n", "line 1: expected an object, not list"),
+        ("a.jsonl", '{"id": 1, "expression": "a = 1"}\n7\n', "line 2: expected an object, not int"),
+        ("a.json", "[1]\n", "element 1: expected an object, not int"),
+        ("a.json", '[{"id": 1},', r"a\.json: not JSON"),
         ("a.csv", "id,text\n1,x\n", "has the columns id, text; expected id and expression"),
         ("a.xls", "", "the ending '.xls' is not known"),
     ],
@@ -63,25 +66,72 @@ def test_what_is_wrong_is_said(tmp_path: Path, name: str, content: str, says: st
         read_subscription_file(tmp_path / name)
     with pytest.raises(UserDataError, match="no such file"):
         read_event_file(tmp_path / "missing.parquet")
+    (tmp_path / "latin.jsonl").write_bytes('{"a": 1}\n{"city": "Köln"}\n'.encode("latin-1"))
+    with pytest.raises(UserDataError, match=r"latin\.jsonl, line 2: not UTF-8"):
+        read_event_file(tmp_path / "latin.jsonl")
+
+
+def test_an_array_and_tabs(tmp_path: Path) -> None:
+    (tmp_path / "rules.json").write_text(json.dumps(RULES, indent=1))
+    (tmp_path / "rules.tsv").write_text("id\texpression\nr0\tprice < 0 and city in ('Bonn', 'Riga')\n")
+    array, tabs = (read_subscription_file(tmp_path / name) for name in ("rules.json", "rules.tsv"))
+    assert array.texts == [each["expression"] for each in RULES] and array.remarks == []
+    assert (tabs.ids, tabs.texts) == (["r0"], array.texts[:1])
 
 
 def test_engines_are_compared_until_the_time_is_over(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused: list[dict[str, Any]] = [*RULES, {"id": "bad", "expression": "price <"}]
-    data = given(written(tmp_path, "rules.jsonl", refused), written(tmp_path, "events.parquet", EVENTS))
+    rows: list[dict[str, Any]] = [
+        *RULES,
+        {"id": "bad", "expression": "price <"},
+        {"id": "r3", "expression": "price > 3"},
+    ]
+    events = [*EVENTS, {"price": 2**70}, {"price": "x", "city": None}, {"seller": {"city": "Riga"}}]
+    data = given(written(tmp_path, "rules.jsonl", rows), written(tmp_path, "events.jsonl", events))
     seconds = iter([0.0, 1.0, 2.0, 99.0, 99.0, 99.0])
-    monkeypatch.setattr(comparison, "console", Console(width=130))  # writes to the output that is captured now
+    monkeypatch.setattr(comparison, "console", Console(width=160))  # writes to the output that is captured now
     compare(data, Budget(10.0, lambda: next(seconds)))
     out = capsys.readouterr().out
-    assert "1 subscriptions were refused, the first: 'bad'" in out
-    assert "auto (" in out and "dexin" in out and "no time left" in out
+    assert "1 id given more than once, the first 'r3': only the last row counts" in out
+    assert "1 subscription refused, the first: 'bad'" in out
+    assert "1 value left out of its event, the first: event 30: attribute 'price': the integer" in out
+    assert "auto (scanned)" in out and "dexin" in out and "no time left" in out
+    assert "So few subscriptions are scanned" in out
     assert "with the specification on a sample" in out and "on more shards" in out
+
+
+def test_intervals_are_compared_with_the_specification(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
+        {"id": number, "attribute": "price", "low": 0, "high": number} for number in range(50)
+    ]
+    data = given(written(tmp_path, "rules.csv", rows), written(tmp_path, "events.csv", EVENTS))
+    index, _, refused = filled("auto", data.subscriptions)
+    assert len(index) == 50 and refused == []
+    check(index, data.events)
+    index.add(49, "price < 0")
+    other, _, _ = filled("auto", data.subscriptions)
+    other.expression = index.expression  # type: ignore[method-assign]
+    with pytest.raises(AssertionError, match="differs from the specification"):
+        check(other, data.events)
+
+
+@pytest.mark.parametrize("events", [EVENTS[:1], EVENTS[:2], pa.Table.from_pylist(EVENTS[:3])])
+def test_a_few_events_are_enough(events: Any) -> None:
+    index = MatchIndex()
+    index.add("r", "price >= 0")
+    seconds, found, _ = in_order(index, events)
+    assert seconds > 0 and found == len(events)
+
+
+def test_nested_attributes_have_their_dotted_names_on_shards() -> None:
+    events = [{"price": 1, "seller": {"city": "Riga"}}, {"price": None, "seller": {}}]
+    assert attributes_of(read_events(events)) == [["price", "seller.city"], []]
 
 
 def test_own_events_are_matched_once_in_their_order() -> None:
     """So that repetitions in them, and nothing else, are found in the cache."""
     index = MatchIndex()
     index.add_many([each["id"] for each in RULES], [each["expression"] for each in RULES])
-    seconds, found = in_order(index, EVENTS)
-    assert seconds > 0 and found == len(index.match_many(EVENTS)) > 0
+    seconds, found, remarks = in_order(index, EVENTS)
+    assert seconds > 0 and found == len(index.match_many(EVENTS)) > 0 and remarks == []
