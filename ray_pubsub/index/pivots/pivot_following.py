@@ -64,7 +64,8 @@ class PivotFollowing:
 
     def wait(self) -> None:
         """Waits until no check is running. Raises the error with which the last one failed."""
-        thread = self._thread
+        with self._starting:  # a thread that has not started cannot be waited for
+            thread = self._thread
         if thread is not None:
             thread.join()
         failure, self._failure = self._failure, None

@@ -192,3 +192,34 @@ def test_a_file_without_frequencies_is_loaded(tmp_path: Any, monkeypatch: pytest
     loaded = MatchIndex.load(tmp_path / "old")
     assert segmented(loaded).frequency.of(segmented(loaded).vocabulary) is None
     assert loaded.match({"l1": 1, "r7": 1}) == index.match({"l1": 1, "r7": 1}) == [1]
+
+
+def test_waiting_while_a_check_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread reads and starts a check; another waits for merges in that moment."""
+    index = followed("auto")
+    index.add_many(range(CLAUSES), [text(number) for number in range(CLAUSES)])
+    failures: list[BaseException] = []
+    waiters: list[threading.Thread] = []
+
+    def wait() -> None:
+        try:
+            index.wait_for_merges()
+        except BaseException as error:
+            failures.append(error)
+
+    start = threading.Thread.start
+
+    def slowly(thread: threading.Thread) -> None:
+        if thread.name == "ray-pubsub-pivots":
+            waiter = threading.Thread(target=wait)
+            waiters.append(waiter)
+            start(waiter)
+            waiter.join(0.2)  # it fails at once, or waits for this check
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", slowly)
+    show(index, events("l", 600, 1))
+    monkeypatch.undo()
+    assert waiters
+    waiters[0].join()
+    assert failures == []
