@@ -7,7 +7,6 @@ import re
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +21,7 @@ from actors.cluster.server_notes import ServerNote, remove_note, write_note
 from actors.server_settings import MailboxOptions, PriorityOptions, ServerSettings
 from actors.storage.backup import restore as restore_copy
 from actors.storage.postgres.address import PostgresAddress
-from actors.transport.actor_handles import NAMESPACE, actor_name
+from actors.transport.actor_handles import NAMESPACE, actor_name, end_actors
 from actors.transport.calls import Deadline, answer, answers, retried
 from actors.transport.protocol import check_protocol
 from actors.transport.remote import create_coordinator, create_mailboxes, create_registry, create_shard
@@ -34,6 +33,8 @@ __all__ = ["Server", "connect", "end_by_force", "start"]
 NAMES = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 START_TIMEOUT = 120.0
 STOP_TIMEOUT = 10.0
+LEAST_WAIT = 1.0
+"""Seconds for one question at the end of the start's time, so that the error says what the server still lacks."""
 PAUSE = 0.05
 
 
@@ -144,7 +145,7 @@ def start(
     place = _place(data_dir, store, restore)
     folder = place if isinstance(place, str) else None
     joined = join(address_to_start_at(name, address, folder), start=True)
-    created = False
+    registry, created = None, False
     try:
         existing = _find(name)
         if restore is not None:
@@ -165,7 +166,7 @@ def start(
         _wait_until_ready(actors, kept)
     except BaseException:
         if created:  # the processes of a server that others have started are theirs, whatever is wrong with it
-            _discard(name)
+            _end(name, registry)
         joined.leave()
         raise
     if created:
@@ -206,9 +207,10 @@ def end_by_force(
     name, found = server_to_connect_to(name, address, None if data_dir is None else _folder(data_dir))
     joined = join(found, start=False)
     try:
-        if _find(name) is None:
+        registry = _find(name)
+        if registry is None:
             raise UnknownServerError(name, _running(), joined.address)
-        _discard(name)
+        _end(name, registry)
         remove_note(name, joined.address)
     finally:
         joined.leave()
@@ -266,7 +268,8 @@ def _wait_until_ready(actors: Actors, settings: ServerSettings) -> None:
     """Waits until every shard has loaded, every coordinator is attached, and nothing is left to repair of an earlier crash."""
     deadline = Deadline(START_TIMEOUT)
     while True:
-        health = retried(lambda timeout: answer(actors.registry.health.remote(), "the registry", timeout), deadline)
+        wait = Deadline(max(deadline.left, LEAST_WAIT))
+        health = retried(lambda timeout: answer(actors.registry.health.remote(), "the registry", timeout), wait)
         if health["settled"] and len(health["coordinators"]) == settings.coordinators:
             break
         if not deadline:
@@ -282,12 +285,12 @@ def _find(name: str) -> Any | None:
         return None
 
 
-def _discard(name: str) -> None:
-    """Ends the actors of a server whose start failed, so that its name is free again."""
-    for actor in ray.util.list_named_actors(all_namespaces=True):
-        if actor["namespace"] == NAMESPACE and actor["name"].startswith(f"{name}/"):
-            with suppress(ValueError):  # the actor is gone already
-                ray.kill(ray.get_actor(actor["name"], NAMESPACE), no_restart=True)
+def _end(name: str, registry: Any) -> None:
+    """Ends the processes of a server, whatever state they are in, so that its name is free again."""
+    try:
+        end_actors(name)
+    finally:
+        ray.kill(registry, no_restart=True)
 
 
 def _running() -> tuple[str, ...]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import ray
@@ -12,9 +14,12 @@ import ray
 from actors.transport.calls import Deadline, answer, retried
 from ray_pubsub.errors import UnavailableError
 
-__all__ = ["NAMESPACE", "ActorHandles", "MailboxClient", "RegistryClient", "actor_name", "own_node"]
+__all__ = ["NAMESPACE", "ActorHandles", "MailboxClient", "RegistryClient", "actor_name", "end_actors", "own_node"]
 
 NAMESPACE = "ray_pubsub"
+END_TIMEOUT = 10.0
+"""Seconds until the name of an actor that was ended must be free."""
+PAUSE = 0.02
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +49,13 @@ class ActorHandles:
     def restarted(self) -> bool:
         """Returns whether this actor's process was restarted after it had died."""
         return bool(ray.get_runtime_context().was_current_actor_reconstructed)
+
+    def end_left_over(self) -> None:
+        """Called by a registry as it begins. The registry is the first actor of a server, so all others that exist when a new one is
+        created were left over by a registry that is gone for good, with its node for example. They end before anybody can find them: they
+        have the settings of then, and those that cannot leave a lost node would never answer."""
+        if not self.restarted():
+            end_actors(self.server)
 
     def registry(self) -> Any:
         return self._handle("registry")
@@ -75,6 +87,23 @@ def own_node() -> str:
 def actor_name(server: str, role: str) -> str:
     """Returns the name of an actor in Ray, within our namespace."""
     return f"{server}/{role}"
+
+
+def end_actors(server: str) -> None:
+    """Ends the actors of a server except its registry, and waits until their names are free again. The registry goes last, because a
+    server of this name exists as long as its registry does."""
+    deadline, registry = Deadline(END_TIMEOUT), actor_name(server, "registry")
+    while names := [
+        actor["name"]
+        for actor in ray.util.list_named_actors(all_namespaces=True)
+        if actor["namespace"] == NAMESPACE and actor["name"].startswith(f"{server}/") and actor["name"] != registry
+    ]:
+        for name in names:
+            with suppress(ValueError):  # the actor is gone already
+                ray.kill(ray.get_actor(name, NAMESPACE), no_restart=True)
+        if not deadline:
+            raise UnavailableError(f"the server {server!r}", f"cannot be ended: {', '.join(names)}")
+        time.sleep(PAUSE)
 
 
 class RegistryClient:

@@ -106,7 +106,9 @@ class ShardActor(Shard, SocketHost):
 class RegistryActor(Registry):
     def __init__(self, server: str, place: Place, given: Mapping[str, Any]) -> None:
         _log_as(f"{server} registry")
-        super().__init__(ActorHandles(server), place, given)
+        handles = ActorHandles(server)
+        handles.end_left_over()
+        super().__init__(handles, place, given)
         ActorMetrics(ray.util.metrics, server, "registry").follow(lambda: numbers_of_stats("registry", self.stats()))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import ray
 
 import ray_pubsub
 from actors.client.server import Server
@@ -72,6 +73,16 @@ def test_the_window_is_as_long_as_was_said(second: Server) -> None:
     assert second.publish(first, event_id="id").deliveries.duplicates == 3
     second.publish([{"window.x": 1, "id": f"w{number}"} for number in range(3, 7)], event_id="id")
     assert second.publish(first, event_id="id").deliveries.duplicates == 0
+
+
+def test_what_a_lost_server_left_over_is_not_part_of_the_next(cluster: Joined) -> None:
+    """Its registry is gone for good, its other processes run on, with the settings of then."""
+    lost = ray_pubsub.start(1, name="lost")
+    ray.kill(lost.registry, no_restart=True)
+    with ray_pubsub.start(1, name="lost", ignore_case=True) as server:
+        server.subscribe("desk", "name = 'ANNE'", id="s")
+        assert server.publish({"name": "anne"}).subscription_ids.tolist() == ["s"]
+    lost.close()
 
 
 def test_starting_twice_joins(server: Server, tmp_path: Path) -> None:
