@@ -18,6 +18,7 @@ from typing import Any
 from ray_pubsub.language.lowering import lowered
 from ray_pubsub.language.tree import (
     And,
+    BooleanAttribute,
     Comparison,
     Constant,
     Holds,
@@ -288,6 +289,8 @@ def _tree_of_interval(attribute: str, kind: Kind, interval: Interval) -> Tree:
         middle = Operand(kind, MIDDLE[kind])
         return disjunction([Comparison(attribute, "<", middle), Comparison(attribute, ">=", middle)])
     if interval.low is not None and interval.low == interval.high:
+        if kind is Kind.BOOLEAN:  # a term that is true or false may be a comparison, beside which no other can stand
+            return BooleanAttribute(attribute) if interval.low else Not(BooleanAttribute(attribute))
         return Comparison(attribute, "=", low)
     if interval.low is not None:
         bounds.append(Comparison(attribute, ">=" if interval.low_closed else ">", low))

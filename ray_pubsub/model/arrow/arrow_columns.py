@@ -198,8 +198,9 @@ class ColumnReader:
 
     def _read_list(self, name: str, array: Any, rows: Rows) -> None:
         """Reads lists of values, or of structs, whose fields become the attributes of elements that are objects."""
-        array, rows = _present(array, rows)
-        lengths = as_int64(array.value_lengths())
+        # Null lists are skipped by flatten(). Taking the others, as _present does, is not possible for elements of every type.
+        count, rows = _present(array.value_lengths(), rows)
+        lengths = as_int64(count)
         self._reject_where(name, rows, lengths > LIST_ELEMENTS, f"a list of more than {LIST_ELEMENTS:,} elements")
         values = array.flatten()
         inner = ColumnReader(depth=self.depth + 1)
@@ -211,7 +212,7 @@ class ColumnReader:
             owner = np.searchsorted(offsets, np.array([row for row, _ in inner.problems]), side="right") - 1
             for place, reason in zip(owner.tolist(), inner.problems.values(), strict=True):
                 self.reject(np.array([place if rows is None else rows[place]]), name, reason)
-        self.lanes.append(Lane(name, Kind.LIST, rows, np.arange(len(array)), lists=lists))
+        self.lanes.append(Lane(name, Kind.LIST, rows, np.arange(len(lengths)), lists=lists))
 
     def read_elements(self, values: Any) -> None:
         """Reads the elements of lists, each as an event of its own."""

@@ -69,6 +69,12 @@ def test_as_a_tree_it_prints_and_parses_to_the_same_meaning(case: Case) -> None:
             assert again.holds(event) is matches
 
 
+@pytest.mark.parametrize("text", ["a = b", "not a = b", "a < b or c = 1", "(a = b) is null or c = 1"])
+def test_comparisons_of_attributes_print_and_parse(text: str) -> None:
+    form = normal(text)
+    assert normal(write(form.tree())) == form
+
+
 @given(ANY_TREE | CROWDED)
 def test_its_invariants(tree: Tree) -> None:
     form = normalize(tree, TIGHT)

@@ -26,6 +26,8 @@ def test_lists_of_every_layout_are_values(kind: pa.DataType) -> None:
 
 ELEMENTS: list[tuple[pa.DataType, list[Any]]] = [
     (pa.string(), ["a", None, "\u00e9"]),
+    (pa.string_view(), ["a", None, "longer than the twelve bytes of a view"]),
+    (pa.struct({"s": pa.string_view()}), [{"s": "a"}, None, {"s": None}]),
     (pa.float64(), [1.5, None, 2.0]),
     (pa.struct({"n": pa.int64()}), [{"n": 1}, None, {"n": None}]),
     (pa.timestamp("us"), [datetime.datetime(2024, 5, 1), None, datetime.datetime(1969, 1, 1)]),
