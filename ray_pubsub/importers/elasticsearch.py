@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from ray_pubsub.errors import RuleFormatError
 from ray_pubsub.importers.conditions import FALSE, TRUE, Condition, all_of, any_of, at_least, negated, number_of, write
-from ray_pubsub.importers.date_math import DateReading, bound_of
+from ray_pubsub.importers.date_math import DateReading, bound_of, bounds_of, is_date_math, looks_like_a_date
 from ray_pubsub.importers.document import read_json
 from ray_pubsub.importers.field import Field, constant, decided, elements, literal_pattern
 from ray_pubsub.importers.geo_queries import in_box, in_polygon, within_distance
 from ray_pubsub.importers.lists import Lists
+from ray_pubsub.importers.lucene_regexps import translated
 from ray_pubsub.importers.minimum_match import least_of
+from ray_pubsub.importers.number_texts import number_in, other_forms
 from ray_pubsub.importers.report import ImportedRule, ImportReport, import_rules, numbered
 from ray_pubsub.language.parser import parse
 from ray_pubsub.language.truth import truth
@@ -27,8 +30,6 @@ IGNORED = {"boost", "_name"}
 OLDER = {"from", "to", "include_lower", "include_upper"}
 """How the bounds of ranges were written before."""
 MOST_TERMS = 100
-LUCENE_ONLY = re.compile(r"(?<!\\)[~&<>@#\"]")
-"""Operators of Lucene's regular expressions that others do not have."""
 
 
 def from_elasticsearch(
@@ -118,7 +119,10 @@ class _Reader:
     def _bool(self, body: Any) -> Condition:
         if not isinstance(body, Mapping):
             raise RuleFormatError(FORMAT, f"bool has clauses, not {body!r}")
-        unknown = set(body) - {"must", "filter", "should", "must_not", "minimum_should_match"} - IGNORED
+        known = {"must", "filter", "should", "must_not", "minimum_should_match"}
+        if body.get("adjust_pure_negative") is True:  # the default, which queries that were stored spell out
+            known.add("adjust_pure_negative")
+        unknown = set(body) - known - IGNORED
         if unknown:
             raise RuleFormatError(FORMAT, f"bool has no {', '.join(sorted(unknown))}")
         clauses = {name: self._clauses(body.get(name)) for name in ("must", "filter", "should", "must_not")}
@@ -126,8 +130,10 @@ class _Reader:
         parts = [*needed, *map(negated, clauses["must_not"])]
         should = clauses["should"]
         if should:
+            # If nothing else is needed, one clause must match even where minimum_should_match is 0.
             default = 0 if needed else 1
-            parts.append(at_least(least_of(body.get("minimum_should_match", default), len(should), FORMAT), should))
+            least = least_of(body.get("minimum_should_match", default), len(should), FORMAT)
+            parts.append(at_least(max(least, default), should))
         return all_of(part for part in parts if part != TRUE)
 
     def _clauses(self, given: Any) -> list[Condition]:
@@ -151,11 +157,13 @@ class _Reader:
 
     def _equal(self, name: str, values: list[Any]) -> Condition:
         if name in self._mapping.timestamps and values:
-            moments = [bound_of("=", value, FORMAT, DateReading())[1].text for value in values]
-            return self._tested(name, lambda field: field.among_written("timestamp", moments))
+            spans = [bounds_of(value, FORMAT, DateReading()) for value in values]
+            return any_of(self._tested(name, partial(Field.between, bounds=span)) for span in spans)
         if name in self._mapping.ips and values:
             return self._tested(name, lambda field: field.in_network(values))
-        return self._tested(name, lambda field: field.among(values))
+        # Whether the mapping has numbers or keywords, 404 and "404" are the same there, and so are true and "true".
+        same = dict.fromkeys((type(each), each) for value in values for each in (value, *other_forms(value)))
+        return self._tested(name, lambda field: field.among([value for _, value in same]))
 
     def _terms_set(self, body: Any) -> Condition:
         """Of a list of terms, at least the number that is given, or that another field holds, must match."""
@@ -187,11 +195,18 @@ class _Reader:
                 bounds.append((signs[bool(given.get(closed, True))], given[end]))
         for _, value in bounds:
             constant(value, FORMAT)
+            if not is_date and (is_date_math(value) or looks_like_a_date(value)):
+                raise RuleFormatError(FORMAT, f"range of {name}: {value!r} is a date; name the field in timestamps=")
         if is_date:
             reading = DateReading.of(given, FORMAT)
             bounds = [bound_of(operator, value, FORMAT, reading) for operator, value in bounds]
         if not bounds:
             return self._tested(name, lambda field: field.present())
+        numbers = [(operator, number_in(value)) for operator, value in bounds]
+        if any(isinstance(value, str) for _, value in bounds) and None not in (value for _, value in numbers):
+            # A mapping decides whether '10' is a number; values that are numbers are compared as such, texts as texts.
+            texts = [(operator, str(value)) for operator, value in bounds]
+            return any_of(self._tested(name, partial(Field.between, bounds=each)) for each in (numbers, texts))
         return self._tested(name, lambda field: field.between(bounds))
 
     def _geo_distance(self, body: Any) -> Condition:
@@ -231,9 +246,8 @@ class _Reader:
         name, given = self._named(body)
         value, fold = self._value(given)
         pattern = _text("regexp", name, value)
-        if LUCENE_ONLY.search(pattern):
-            raise RuleFormatError(FORMAT, f"regexp of {name}: {pattern!r} has operators that only Lucene knows")
-        return self._tested(name, lambda field: field.matching(f"(?{'i' if fold else ''}s)^(?:{pattern})$"))
+        written = translated(pattern, fold, f"regexp of {name}", FORMAT)
+        return self._tested(name, lambda field: field.matching(f"(?{'i' if fold else ''}s)^(?:{written})$"))
 
     def _nested(self, body: Any) -> Condition:
         if not isinstance(body, Mapping) or not isinstance(body.get("path"), str) or "query" not in body:

@@ -106,13 +106,6 @@ class Field:
         written = list(dict.fromkeys(constant(simple_lower(text), self.format) for text in texts))
         return self._one_of("string", written, lambda subject: f"lower({subject})")
 
-    def among_written(self, kind: str, written: Sequence[str]) -> Condition:
-        """Tests whether the field equals one of these terms of our language."""
-        listed = ", ".join(written)
-        return self._test(
-            kind, lambda subject: f"{subject} in ({listed})", lambda subject: f"{subject} not in ({listed})"
-        )
-
     def _one_of(self, kind: str, written: Sequence[str], term: Callable[[str], str], of_list: str = "") -> Condition:
         if len(written) == 1:
             sign, other, wanted = "=", "!=", written[0]

@@ -21,7 +21,7 @@ def test_points_in_time() -> None:
     assert [rule.expression for rule in report] == [
         "at >= timestamp '2024-05-01 10:00:00'",
         "at > now() - interval '1 hours'",
-        "at in (timestamp '2024-05-01 10:00:00')",
+        "at >= timestamp '2024-05-01 10:00:00' and at < timestamp '2024-05-01 10:00:01'",
     ]
     index = MatchIndex()
     index.add_many(**report.columns())
@@ -45,6 +45,48 @@ def test_a_rounded_date_stands_for_its_whole_unit(operator: str, since: dt.datet
         after, before = turn, turn - dt.timedelta(microseconds=1)
         found = [place in index.match({"at": moment}) for moment in (before, after)]
         assert found == ([False, True] if operator.startswith("g") else [True, False])
+
+
+@pytest.mark.parametrize(
+    ("date", "first", "next_one"),
+    [
+        ("2024-05-01", dt.datetime(2024, 5, 1), dt.datetime(2024, 5, 2)),
+        ("2024-05", dt.datetime(2024, 5, 1), dt.datetime(2024, 5, 2)),
+        ("2024", dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 2)),
+        (2024, dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 2)),
+        ("2024-12-31T23", dt.datetime(2024, 12, 31, 23), dt.datetime(2025, 1, 1)),
+        ("2024-05-01T10:30Z", dt.datetime(2024, 5, 1, 10, 30), dt.datetime(2024, 5, 1, 10, 31)),
+        ("2024-05-01T12:30:15+02:00", dt.datetime(2024, 5, 1, 10, 30, 15), dt.datetime(2024, 5, 1, 10, 30, 16)),
+        ("2024-05-01||/d", dt.datetime(2024, 5, 1), dt.datetime(2024, 5, 2)),
+        ("2024-05-01T10:30:15.250Z", dt.datetime(2024, 5, 1, 10, 30, 15, 250_000), None),
+        ("1714559415250", dt.datetime(2024, 5, 1, 10, 30, 15, 250_000), None),
+    ],
+)
+def test_a_date_without_time_of_day_stands_for_its_day(
+    date: str | int, first: dt.datetime, next_one: dt.datetime | None
+) -> None:
+    """As in the reference of the range query, "Missing date components": parts that are missing are the last ones behind gt and lte; but a
+    missing month or day is the first. A term is the range from itself to itself."""
+    step = dt.timedelta(microseconds=1)
+    last = first if next_one is None else next_one - step
+    queries: dict[str, dict[str, object]] = {
+        each: {"range": {"at": {each: date}}} for each in ("gte", "gt", "lt", "lte")
+    }
+    queries |= {"term": {"term": {"at": date}}, "terms": {"terms": {"at": [date, "1999-01-01"]}}}
+    report = from_elasticsearch(queries, timestamps=["at"])
+    assert report.rejections == []
+    index = MatchIndex()
+    index.add_many(**report.columns())
+    assert index.match({"at": first - step}) == ["lt", "lte"]
+    assert index.match({"at": first}) == index.match({"at": last}) == ["gte", "lte", "term", "terms"]
+    assert index.match({"at": last + step}) == ["gte", "gt"]
+
+
+@pytest.mark.parametrize("date", ["now-1d", "now", "now/d", "2024-05-01||/M", "2024-05-01", "2024-05-01T10:30:00Z"])
+def test_a_date_of_a_field_that_is_not_known_to_hold_dates_is_reported(date: str) -> None:
+    """As a text it would be compared letter by letter with moments, or with other forms of the same moment."""
+    (rejection,) = from_elasticsearch([{"range": {"at": {"lte": date}}}]).rejections
+    assert f"range of at: '{date}' is a date; name the field in timestamps=" in str(rejection)
 
 
 def test_days_from_now() -> None:
