@@ -19,7 +19,11 @@ FORMAT = "EventBridge"
 OPERATORS = {"<", "<=", ">", ">=", "="}
 
 
-def from_eventbridge(patterns: Any, *, lists: bool | Collection[str] = False) -> ImportReport:
+ALWAYS_A_LIST = "resources"
+"""Of every event of EventBridge."""
+
+
+def from_eventbridge(patterns: Any, *, lists: bool | Collection[str] = ()) -> ImportReport:
     """Reads event patterns: a dict of ids and patterns, or a list of patterns, each a dict or JSON.
 
     >>> report = from_eventbridge({"r1": {"source": ["aws.ec2"], "detail": {"cpu": [{"numeric": [">", 90]}]}}})
@@ -28,8 +32,10 @@ def from_eventbridge(patterns: Any, *, lists: bool | Collection[str] = False) ->
 
     Understands exact values, prefix, suffix, anything-but, numeric, exists, equals-ignore-case, cidr, wildcard and $or. Nulls are rejected:
     they are absence here. `lists`: fields may be lists, of which one element must match, or the names of such fields; where an object
-    may be a list of objects, one of them must satisfy all that the pattern says of it."""
-    may_be = Lists.of(lists)
+    may be a list of objects, one of them must satisfy all that the pattern says of it. `resources` always may be one, but for
+    `lists=False`."""
+    names = [lists] if isinstance(lists, str) else lists
+    may_be = Lists.of(names if isinstance(names, bool) else {*names, ALWAYS_A_LIST})
 
     def translate(id: Any, pattern: Any) -> ImportedRule:
         return ImportedRule(id, write(_pattern(read_json(pattern, FORMAT), "", may_be)))

@@ -15,6 +15,7 @@ from ray_pubsub.errors import RuleFormatError
 from ray_pubsub.importers.conditions import Condition, all_of, any_of, negated
 from ray_pubsub.importers.field import Field, decided, literal_pattern
 from ray_pubsub.importers.lists import Lists
+from ray_pubsub.importers.number_texts import number_in
 from ray_pubsub.language.words import write_name
 
 __all__ = ["FORMAT", "Options", "Placeholders", "field_test", "text_test"]
@@ -30,7 +31,7 @@ KNOWN = {
     *PLACES, *ENCODINGS, *BOUNDS, *FLAGS, *TIMES,
 }  # fmt: skip
 Placeholders = Mapping[str, str | Sequence[str]]
-PLACEHOLDER = re.compile(r"%(\w+)%")
+EXPANDED = re.compile(r"(?P<backslash>\\\\)|(?P<percent>\\%)|%(?P<name>\w+)%|(?P<other>.)", re.DOTALL)
 MOST_EXPANDED = 10_000
 
 
@@ -91,10 +92,14 @@ def _expanded(name: str, value: Any, placeholders: Placeholders) -> list[str]:
     if not isinstance(value, str):
         raise RuleFormatError(FORMAT, f"{name}|expand is a text, not {value!r}")
     parts: list[list[str]] = []
-    for place, part in enumerate(PLACEHOLDER.split(value)):
-        if place % 2 and part not in placeholders:
-            raise RuleFormatError(FORMAT, f"{name}|expand: give the values of %{part}% in placeholders=")
-        parts.append([part] if place % 2 == 0 else list(map(str, _listed(placeholders[part]))))
+    for part in EXPANDED.finditer(value):
+        placeholder = part["name"]
+        if placeholder is None:
+            parts.append(["%" if part["percent"] else part[0]])
+        elif placeholder in placeholders:
+            parts.append(list(map(str, _listed(placeholders[placeholder]))))
+        else:
+            raise RuleFormatError(FORMAT, f"{name}|expand: give the values of %{placeholder}% in placeholders=")
     if prod(map(len, parts)) > MOST_EXPANDED:
         raise RuleFormatError(FORMAT, f"{name}|expand: {value!r} stands for more than {MOST_EXPANDED} values")
     return ["".join(each) for each in product(*parts)]
@@ -145,6 +150,8 @@ def _value_test(field: Field, has: set[str], value: Any) -> Condition:
 
 
 def _text(field: Field, text: str, before: str, after: str, cased: bool) -> Condition:
+    if set(text) == {"*"}:  # any value, also a number
+        return field.present(objects=True)
     if not before and not after and not _has_wildcards(text):
         return _equal(field, [text], cased)
     return field.like(before + "".join(_pattern(text)) + after, fold=not cased)
@@ -168,10 +175,11 @@ def _equal(field: Field, values: Sequence[Any], cased: bool) -> Condition:
     return any_of(parts)
 
 
-def _read(text: str) -> bool | int | None:
+def _read(text: str) -> bool | int | float | None:
     """Returns the number or boolean that a text of a rule may be in an event: rules have 'true' in quotes where events have true."""
-    if re.fullmatch("0|-?[1-9][0-9]{0,17}", text):
-        return int(text)
+    number = number_in(text)
+    if number is not None and repr(number) == text:
+        return number
     return {"true": True, "false": False}.get(text.lower())
 
 

@@ -154,6 +154,22 @@ def test_every_pattern_on_every_event(engine: str) -> None:
     assert {place for ids in expected for place in ids} == set(range(len(PATTERNS)))
 
 
+@pytest.mark.parametrize("lists", [(), ["tags"], "tags"])
+def test_resources_are_a_list_in_every_event(lists: Any) -> None:
+    patterns = {
+        "one": {"resources": ["arn:1"]},
+        "prefix": {"resources": [{"prefix": "arn:"}]},
+        "none": {"resources": [{"exists": False}]},
+    }
+    index = MatchIndex()
+    index.add_many(**from_eventbridge(patterns, lists=lists).columns())
+    assert index.match({"resources": ["x", "arn:1"]}) == ["one", "prefix"]
+    assert index.match({"resources": ["arn:2"]}) == ["prefix"]
+    assert index.match({"resources": []}) == index.match({}) == ["none"]
+    (rule,) = from_eventbridge([patterns["one"]], lists=False)
+    assert rule.expression == "resources = 'arn:1'"
+
+
 def test_json_and_ids() -> None:
     report = from_eventbridge({"a": json.dumps(PATTERNS[0]), 7: PATTERNS[1]})
     assert [rule.id for rule in report] == ["a", 7]

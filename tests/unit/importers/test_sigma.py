@@ -310,8 +310,28 @@ def test_fields_that_may_be_lists(engine: str) -> None:
         assert set(index.match(event)) == wanted, event
 
 
+@pytest.mark.parametrize("engine", ["auto", "scan"])
+@pytest.mark.parametrize(
+    ("field", "matching", "others"),
+    [
+        ({"a": "*"}, ["x", "", 5, 0.5, True, datetime.datetime(2024, 5, 1)], [None]),
+        ({"a": ["x", "**"]}, ["y", 5], [None]),
+        ({"a|startswith": "*"}, ["y", 5], [None]),
+        ({"a": "1.5"}, [1.5, "1.5"], [1, 15, "1.50", None]),
+        ({"a": "1.50"}, ["1.50"], [1.5, "1.5"]),
+        ({"a|expand": r"\%x%x%"}, ["%xann"], ["annx", r"\%xann"]),
+    ],
+)
+def test_values_of_every_kind(engine: str, field: dict[str, Any], matching: list[Any], others: list[Any]) -> None:
+    rules = [{"title": each, "detection": {"f": field, "condition": each}} for each in ("f", "not f")]
+    index = MatchIndex(engine)
+    assert index.add_many(**from_sigma(rules, placeholders={"x": "ann"}).columns()).added == 2
+    assert [index.match({"a": value}) for value in matching] == [["f"]] * len(matching)
+    assert [index.match({"a": value}) for value in others] == [["not f"]] * len(others)
+
+
 def test_placeholders() -> None:
-    rule = {"title": "t", "detection": {"s": {"User|expand": r"%domain%\%admins%"}, "condition": "s"}}
+    rule = {"title": "t", "detection": {"s": {"User|expand": r"%domain%\\%admins%"}, "condition": "s"}}
     (found,) = from_sigma([rule], placeholders={"domain": "CORP", "admins": ["ann", "b*"]})
     index = MatchIndex()
     index.add(found.id, found.expression)
