@@ -162,8 +162,8 @@ class _Reader:
         if name in self._mapping.ips and values:
             return self._tested(name, lambda field: field.in_network(values))
         # Whether the mapping has numbers or keywords, 404 and "404" are the same there, and so are true and "true".
-        same = dict.fromkeys((type(each), each) for value in values for each in (value, *other_forms(value)))
-        return self._tested(name, lambda field: field.among([value for _, value in same]))
+        same = [each for value in values for each in (value, *other_forms(value))]
+        return self._tested(name, lambda field: field.among(same))
 
     def _terms_set(self, body: Any) -> Condition:
         """Of a list of terms, at least the number that is given, or that another field holds, must match."""

@@ -13,7 +13,13 @@ from ray_pubsub import MatchIndex
 from ray_pubsub.importers import from_cesql, from_elasticsearch, from_eventbridge, from_sigma
 from ray_pubsub.importers.report import ImportReport
 from tests.fuzz.inputs import changed_bytes, strange_field
-from tests.unit.importers import test_elasticsearch, test_eventbridge, test_sigma
+from tests.unit.importers import (
+    test_elasticsearch,
+    test_elasticsearch_documented,
+    test_elasticsearch_texts,
+    test_eventbridge,
+    test_sigma,
+)
 
 __all__ = ["changed_rules"]
 
@@ -21,7 +27,13 @@ PATTERNS = [*test_eventbridge.PATTERNS, *test_eventbridge.LISTED]
 QUERIES = [
     *test_elasticsearch.QUERIES,
     *test_elasticsearch.LISTED,
-    *(query for query, _, _ in test_elasticsearch.DOCUMENTED),
+    *(query for query, _, _ in test_elasticsearch_documented.DOCUMENTED),
+    *(query for query, _, _ in test_elasticsearch_texts.NUMBERS_AND_TEXTS),
+    *({"regexp": {"a": pattern}} for pattern, _, _ in test_elasticsearch_texts.LUCENE),
+    *(
+        {"range": {"at": {"lte": date}}}
+        for date in ("2024-05-01T10", "2024-05-01T10:30:15.250+02:00", "now-1M/d", "1714559415250")
+    ),
 ]
 RULES = [*yaml.safe_load_all(test_sigma.RULES), *yaml.safe_load_all(test_sigma.CLOUD)]
 EXPRESSIONS = [

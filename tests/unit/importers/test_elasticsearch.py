@@ -238,6 +238,7 @@ def test_places(engine: str) -> None:
         ),
         ({"geo_bounding_box": {"spot": {"wkt": "BBOX (0, 1, 1, 0)"}}}, "cannot be expressed"),
         ({"terms": {"a": {"index": "other", "id": 1, "path": "x"}}}, "lookup in another index"),
+        ({"terms": {"a": [["x"], {}]}}, "is no text, number or boolean"),
         ({"regexp": {"a": "x~y"}}, "only Lucene"),
         ({"regexp": {"a": "(?=x)"}}, "regexp"),
         ({"regexp": {"a": "^ab$"}}, "has an anchor"),
