@@ -25,7 +25,8 @@ __all__ = ["KernelCache", "source_hash"]
 ROOT = Path(__file__).parent
 MACHINERY = {"compiling_once", "kernel_cache", "readiness"}
 """Modules that decide where compiled kernels are kept, not what they are."""
-IMPORTED = re.compile(r"^\s*(?:from|import)\s+ray_pubsub\.kernels\.([\w.]+)", re.MULTILINE)
+PREFIX = "ray_pubsub.kernels."
+IMPORTED = re.compile(r"^\s*(?:from|import)\s+([\w.]+)", re.MULTILINE)
 
 
 class _Locator(caching._CacheLocator):  # type: ignore[misc]
@@ -78,7 +79,7 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
 
 @cache
 def source_hash(path: Path) -> str:
-    """Of a file and of all kernels that it imports, directly or not."""
+    """Of a file and of all kernels that it imports, directly or not. For a file elsewhere, modules of its own package count as kernels."""
     found, waiting = {path}, [path]
     while waiting:
         for imported in _imports(waiting.pop()):
@@ -96,9 +97,20 @@ def _name(path: Path) -> Path:
 
 @cache
 def _imports(path: Path) -> list[Path]:
-    names = set(IMPORTED.findall(path.read_text(encoding="utf-8"))) - MACHINERY
-    files = [ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names]
+    names = set(IMPORTED.findall(path.read_text(encoding="utf-8")))
+    kernels = {name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)} - MACHINERY
+    files = [ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in kernels]
+    if not path.is_relative_to(ROOT):
+        files += [
+            above.parent.joinpath(*name.split(".")).with_suffix(".py") for name in names for above in _above(path, name)
+        ]
     return [file for file in files if file.exists()]
+
+
+def _above(path: Path, name: str) -> list[Path]:
+    """The folder of the package that a module belongs to, if the file at `path` is in the same package."""
+    package = name.partition(".")[0]
+    return [folder for folder in path.parents if folder.name == package][:1]
 
 
 @cache

@@ -37,6 +37,21 @@ def test_a_change_is_one_of_all_that_contain_it(tree: Path) -> None:
     assert not set(middle.values()) & set(hashes(tree).values())
 
 
+def test_kernels_of_others_are_made_of_their_package_too(tree: Path, tmp_path: Path) -> None:
+    """Such as an engine of a user, whose loops call a function of a module beside it."""
+    package = tmp_path / "copies" / "engines"
+    package.mkdir(parents=True)
+    engine, piece = package / "engine.py", package / "piece.py"
+    engine.write_text("import numpy\nfrom engines.piece import x\nfrom ray_pubsub.kernels.atom import y\n")
+    seen = set()
+    for change in (piece, tree / "atom.py", package / "unused.py"):
+        for text in ("x = y = 1\n", "x = y = 2\n"):
+            change.write_text(text)
+            hashes(tree)
+            seen.add(source_hash(engine))
+    assert len(seen) == 4, "a new one with each file, and with each change of one that it uses"
+
+
 def test_copies_of_the_sources_are_the_same(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = hashes(tree)
     moved = tree.rename(tmp_path / "elsewhere")
