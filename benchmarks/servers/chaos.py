@@ -36,11 +36,14 @@ from tests.chaos.workload import Workload
 
 __all__ = ["main"]
 
-PAUSES = (0.0, 0.5, 3.0)
+PAUSES = (0.0, 0.5, 2.0)
 """Seconds between two strikes: the next may come before the server has recovered from the last."""
 PATIENCE = 120.0
-VISIBILITY = 5.0
-"""Seconds until a delivery comes again that was in flight at a consumer whose poll failed."""
+VISIBILITY = 2.0
+"""Seconds until a delivery comes again that was in flight at a consumer whose poll failed. Less than some processes are stopped for, so that
+consumers are overtaken by their own deliveries too."""
+BREATH = 0.01
+"""Seconds between two requests of one thread: a process that starts again needs the CPU more than the load does."""
 
 
 def load(server: Server, count: int) -> None:
@@ -146,7 +149,7 @@ class Servers:
 
     def run(self, seed: int) -> None:
         server = self.server_for(seed)
-        workload = Workload(server, Account(), seed, generation=seed)
+        workload = Workload(server, Account(), seed, generation=seed, breath=BREATH)
         _strike(self._given.seconds, server, workload, self._folder / "failpoints", random.Random(seed), self._findings)
         problems = workload.check()
         self._findings.problems += [f"--seed {seed}: {problem}" for problem in problems]

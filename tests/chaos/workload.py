@@ -38,15 +38,16 @@ class Workload:
         publishers: int = 2,
         first: Iterator[int] | None = None,
         generation: int = 0,
+        breath: float = 0.0,
     ) -> None:
         """`first`: the numbers of events, if some were published before. `generation`: another one for each workload on one server, so that
-        none has a name or an id of another."""
+        none has a name or an id of another. `breath`: seconds that a subscriber or publisher waits between two requests."""
         self.server, self.account = server, account
         self.numbers = itertools.count() if first is None else first
         self.names = [f"desk-{generation}-{number}" for number in range(3)]
         self._stop = threading.Event()
         self._drained = threading.Event()
-        self._seed, self._generation = seed, generation
+        self._seed, self._generation, self._breath = seed, generation, breath
         self._workers = [
             *((self._change, number) for number in range(subscribers)),
             *((self._publish, number) for number in range(publishers)),
@@ -118,6 +119,8 @@ class Workload:
 
     def _done(self, name: str) -> None:
         self.progress[name] = self.progress.get(name, 0) + 1
+        if self._breath:
+            self._stop.wait(self._breath)
 
     def _change(self, number: int, chance: random.Random) -> None:
         while not self._stop.is_set():
