@@ -14,6 +14,7 @@ import random
 import tempfile
 import threading
 import time
+import traceback
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -150,8 +151,12 @@ class Servers:
     def run(self, seed: int) -> None:
         server = self.server_for(seed)
         workload = Workload(server, Account(), seed, generation=seed, breath=BREATH)
-        _strike(self._given.seconds, server, workload, self._folder / "failpoints", random.Random(seed), self._findings)
-        problems = workload.check()
+        chance = random.Random(seed)
+        try:
+            _strike(self._given.seconds, server, workload, self._folder / "failpoints", chance, self._findings)
+            problems = workload.check()
+        except (RayPubSubError, AssertionError) as error:  # no progress, or a process that has not come back
+            problems = [f"{error} (at {traceback.extract_tb(error.__traceback__)[-1].name})"]
         self._findings.problems += [f"--seed {seed}: {problem}" for problem in problems]
         self._last = workload
         if problems:

@@ -26,7 +26,11 @@ def roles(server: Any) -> dict[str, Any]:
     return named
 
 
-def pid_of(server: Any, role: str, timeout: float = 30.0) -> int:
+PATIENCE = 120.0
+"""Seconds in which a process must be back: many times what it takes, for a machine that is short of CPU."""
+
+
+def pid_of(server: Any, role: str, timeout: float = PATIENCE) -> int:
     """The process id of a role; repeats the question until the process answers."""
     handle = roles(server)[role]
     method = "mailbox_health" if role == "mailboxes" else "health"
