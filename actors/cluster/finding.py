@@ -6,6 +6,7 @@ import os
 
 from actors.cluster import ray_internals
 from actors.cluster.joining import ADDRESS_VARIABLE
+from actors.cluster.port_owner import strangers_at
 from actors.cluster.probe import answers
 from actors.cluster.server_notes import ServerNote, read_notes, remove_note
 from ray_pubsub.errors import ClusterError, SettingError
@@ -48,9 +49,12 @@ def server_to_connect_to(name: str | None, address: str | None, data_dir: str | 
 
 
 def living_notes(name: str | None = None, data_dir: str | None = None) -> list[ServerNote]:
-    """Returns the notes of the servers that answer. Notes of servers that do not answer are removed."""
+    """Returns the notes of the servers that answer. Notes of servers that do not answer are removed. Where another user listens, the
+    server has ended and its port was taken."""
     found = []
     for note in read_notes(name, data_dir):
+        if strangers_at(note.address):
+            continue
         if answers(note.address, WAIT):
             found.append(note)
         else:

@@ -9,9 +9,11 @@ from typing import Any
 
 from actors.cluster import ray_internals
 from actors.cluster.local_cluster import start_local_cluster
+from actors.cluster.port_owner import strangers_at
 from actors.cluster.probe import answers, probe
 from actors.cluster.ray_internals import TOKEN_MODE_VARIABLE
 from actors.cluster.session_folder import remove_session_folder
+from actors.cluster.token_file import TOKEN_VARIABLES
 from ray_pubsub.errors import ClusterError
 
 logger = logging.getLogger(__name__)
@@ -30,6 +32,12 @@ UNPROTECTED = (
     "RAY_AUTH_MODE=token and set the same here with RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH; RAY_USE_TLS=1 with RAY_TLS_SERVER_CERT, "
     "RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT on all sides encrypts what it sends. RAY_AUTH_MODE=disabled says that its network is "
     'trusted; address="local" starts a cluster that only this machine can reach'
+)
+
+STRANGER = (
+    "the user {user} listens there, who could run code as this user if this process joined, and would get this user's Ray token. Has the "
+    "cluster that was there ended? If you mean that user's cluster, set RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH to its token, or "
+    "RAY_AUTH_MODE=disabled if it has none"
 )
 
 FOUND = "connected to the Ray cluster at %s, found running on this machine; address= or RAY_ADDRESS would name another"
@@ -72,10 +80,10 @@ def join(
     """Makes this process part of a cluster, or raises `ClusterError` within about `wait` seconds.
 
     It uses the first that exists: the connection this process has; `address`; RAY_ADDRESS; with `start`, a new cluster of `cpus` (in some
-    seconds), which ends with this process; otherwise the cluster that runs on this machine. "local" is always a new cluster; "auto" is
-    RAY_ADDRESS or the cluster on this machine, and with `start` a new one if there is none. Nothing is shipped to the workers: they run
-    this Python, so they have everything that is installed for it, whatever folder a program is started in; on other machines, ray-pubsub is
-    installed like Ray itself.
+    seconds), which ends with this process; otherwise this user's cluster on this machine. "local" is always a new cluster; "auto" is
+    RAY_ADDRESS or this user's cluster on this machine, and with `start` a new one if there is none. Nothing is shipped to the workers: they
+    run this Python, so they have everything that is installed for it, whatever folder a program is started in; on other machines,
+    ray-pubsub is installed like Ray itself.
     """
     ray = ray_internals.import_ray()
     if ray.is_initialized():
@@ -115,9 +123,11 @@ def _named(address: str, wait: float) -> str:
         dialled = ray_internals.as_ray_dials(address)
     except ValueError as error:
         raise ClusterError(address, "an address is host:port, such as 10.0.0.5:6379") from error
-    if is_loopback(address) and not answers(dialled, wait):
+    if is_loopback(address) and (strangers_at(dialled) or not answers(dialled, wait)):
         dialled = address  # Ray would dial this machine's other address; a cluster of `start(address="local")` listens on this one
-    # Ray sends a token without being asked to clusters of this machine only; an address elsewhere may be anyone's.
+    _refuse_stranger(dialled)
+    # A token is sent without being asked for only to this user's clusters that have a process on this machine; any other address may be
+    # anyone's.
     if dialled in ray_internals.running_clusters():
         ray_internals.send_token_if_undecided()
     probe(dialled, wait)
@@ -125,15 +135,18 @@ def _named(address: str, wait: float) -> str:
 
 
 def _on_this_machine(wait: float, *, needed: bool) -> str | None:
-    """Returns a cluster on this machine that answers. If there is none, returns None, or raises ClusterError if one is needed."""
-    running = ray_internals.running_clusters()
-    found = choose(ray_internals.recorded_cluster(), running)
+    """Returns a cluster of this user on this machine that answers. If there is none, returns None, or raises ClusterError if one is
+    needed."""
+    running = frozenset(each for each in ray_internals.running_clusters() if not strangers_at(each))
+    recorded = ray_internals.recorded_cluster()
+    found = choose(None if recorded is None or strangers_at(recorded) else recorded, running)
     if found is None:
         if needed:
-            reason = "no Ray cluster runs on this machine; give address=, set RAY_ADDRESS, or start() one"
+            reason = "no Ray cluster of this user runs on this machine; give address=, set RAY_ADDRESS, or start() one"
             raise ClusterError(None, reason)
         return None
-    ray_internals.send_token_if_undecided()
+    if found in running:
+        ray_internals.send_token_if_undecided()
     try:
         probe(found, wait)
     except ClusterError as error:
@@ -200,6 +213,14 @@ def _already_joined(ray: Any, address: str | None, namespace: str) -> Joined:
             "ray.shutdown() first",
         )
     return joined
+
+
+def _refuse_stranger(address: str) -> None:
+    """Raises ClusterError if another user of this machine listens at an address, unless the environment says that this is meant."""
+    strangers = strangers_at(address)
+    meant = os.environ.get(TOKEN_MODE_VARIABLE, "").lower() == "disabled" or any(map(os.environ.get, TOKEN_VARIABLES))
+    if strangers and not meant:
+        raise ClusterError(address, STRANGER.format(user=min(strangers)))
 
 
 def _refuse_client(address: str) -> None:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from ray_pubsub.errors import MissingExtraError
@@ -21,6 +22,7 @@ HEAD_VARIABLE, HEAD_PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s", "200000
 LOOPBACK_VARIABLE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Ray's own switch, named after the systems on which it is off by default. 0 makes a node's address 127.0.0.1, and a node listens only
 on the interface of its address. `--node-ip-address=127.0.0.1` alone leaves the ports for metrics open on all interfaces."""
+RAYLET, ADDRESS_FLAG = "raylet", "--gcs-address="
 METADATA_KEY, METADATA_NAMESPACE = b"CLUSTER_METADATA", b"cluster"
 
 
@@ -96,16 +98,27 @@ def _variable(name: str, value: str) -> Iterator[None]:
 
 
 def recorded_cluster() -> str | None:
-    """Returns the address that the last `ray start` on this machine recorded in Ray's temporary folder, perhaps of a cluster that is
-    long gone."""
-    return _part("_private.utils").read_ray_address() or None
+    """Returns the address that the last `ray start` of this user or root on this machine recorded in Ray's temporary folder, perhaps of a
+    cluster that is long gone. Anybody can write that folder, so the file's owner is looked at."""
+    path = _part("_private.utils").get_ray_address_file(None)
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
+            if os.fstat(file.fileno()).st_uid in (0, os.geteuid()):
+                return file.read().strip() or None
+    except (OSError, ValueError):
+        pass
+    return None
 
 
 def running_clusters() -> frozenset[str]:
-    """Returns the addresses of all clusters that have a process on this machine, from the process list."""
-    find = _part("_private.services").find_gcs_addresses
-    find.cache_clear()
-    return frozenset(find())
+    """Returns the addresses of all clusters that have a process of this user on this machine, from the process list. Others can give their
+    processes any command line, also those that they run as root (sudo), so the program itself is looked at too."""
+    found = set()
+    for process in import_module("psutil").process_iter(["uids", "exe", "cmdline"]):  # Ray brings it along
+        uids, program, line = (process.info[name] for name in ("uids", "exe", "cmdline"))
+        if uids and uids.real == os.geteuid() and Path(program or "").name == RAYLET:
+            found |= {each.removeprefix(ADDRESS_FLAG) for each in line or () if each.startswith(ADDRESS_FLAG)}
+    return frozenset(found - {""})
 
 
 def token_mode() -> bool:

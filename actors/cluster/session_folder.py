@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from actors.cluster.safe_folder import is_safe_parent
+
 __all__ = ["new_session_folder", "remove_session_folder"]
 
 PREFIX = "ray-pubsub-"
@@ -28,14 +30,17 @@ _folder: tuple[int, Path] | None = None
 
 
 def new_session_folder(end: Callable[[], None]) -> Path:
-    """Makes a folder below RAY_TMPDIR or TMPDIR, or below /tmp if the path of these is too long for sockets, and returns the folder in it
-    that Ray is given. It is removed at the latest when this process ends, after `end`, which ends the cluster."""
+    """Makes a folder below RAY_TMPDIR or TMPDIR, or below /tmp if the path of these is too long for sockets or other users could rename the
+    folder there. Returns the folder in it that Ray is given. It is removed at the latest when this process ends, after `end`, which ends
+    the cluster."""
     global _folder  # noqa: PLW0603 - as Ray's own connection
     remove_session_folder()
-    below = os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()
+    below = Path(os.environ.get("RAY_TMPDIR") or tempfile.gettempdir()).resolve()
     if len(os.fsencode(below)) + len("/" + PREFIX) + 8 > LONGEST:
-        below = DEFAULT
-    Path(below).mkdir(parents=True, exist_ok=True)  # Ray would also create a RAY_TMPDIR that does not exist
+        below = Path(DEFAULT)
+    below.mkdir(parents=True, exist_ok=True)  # Ray would also create a RAY_TMPDIR that does not exist
+    if not is_safe_parent(below):
+        below = Path(DEFAULT)
     made = Path(tempfile.mkdtemp(prefix=PREFIX, dir=below))  # 0700
     _folder = os.getpid(), made
 

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["keep_token_private"]
+__all__ = ["TOKEN_VARIABLES", "keep_token_private"]
 
 MODE_VARIABLE = "RAY_AUTH_MODE"
 TOKEN_VARIABLES = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")

@@ -14,19 +14,21 @@ __all__ = ["make_private_folder", "sync_path", "tighten_file"]
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-REMEDY = "name a folder in it, which will be created for this user only"
+REMEDY = "name a folder of your own, or one that does not exist yet, which will be created for this user only"
 
 
 def make_private_folder(folder: Path, own: Iterable[str]) -> None:
     """Makes a folder, with its parents, or takes the rights of other users away from one that exists. A folder that has more in it than
     what begins with one of the names `own` (a home, a project) keeps its rights if others cannot write there: the files themselves are
-    private. Raises StoreError if others can write and that is not ours to change; OSError."""
+    private. Raises StoreError if it is another user's, or if others can write and that is not ours to change; OSError."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for each in reversed(missing):
         sync_path(each.parent)
-    found = folder.stat()
-    if not found.st_mode & OTHERS or missing:
+    if missing:
+        return
+    found = _own(folder)
+    if not found.st_mode & OTHERS:
         return
     names = (*own, "lost+found")
     shared = any(not each.name.startswith(names) for each in folder.iterdir())
@@ -40,7 +42,7 @@ def make_private_folder(folder: Path, own: Iterable[str]) -> None:
 def tighten_file(path: Path) -> None:
     """Takes the rights of other users away from a file, if it exists. Raises StoreError if it is another user's."""
     with suppress(FileNotFoundError):
-        found = path.stat()
+        found = _own(path)
         if found.st_mode & OTHERS:
             _without_others(path, found)
 
@@ -54,9 +56,14 @@ def sync_path(path: Path) -> None:
         os.close(descriptor)
 
 
+def _own(path: Path) -> os.stat_result:
+    """Returns the state of a file or folder, which must be this user's: its owner can read and replace what is in it, whatever its mode.
+    Root could use it all the same."""
+    found = path.stat()
+    if found.st_uid != os.geteuid():
+        raise StoreError(str(path), f"belongs to another user (uid {found.st_uid}), who can change it; {REMEDY}")
+    return found
+
+
 def _without_others(path: Path, found: os.stat_result) -> None:
-    try:
-        path.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS)
-    except PermissionError:
-        reason = f"belongs to another user (uid {found.st_uid}), and not only that user can open it; {REMEDY}"
-        raise StoreError(str(path), reason) from None
+    path.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS)

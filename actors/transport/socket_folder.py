@@ -1,8 +1,7 @@
 """Chooses the folder of the sockets and decides whether a socket may be trusted: the folder must be one that only this user may enter, and
 that nobody else can rename.
 
-Another user of the machine who could rename the folder, or put a socket in its place, would read events and answer for the server. So every
-folder on the path must belong to this user or to root, and be closed to others or sticky, as /tmp is.
+Another user of the machine who could rename the folder, or put a socket in its place, would read events and answer for the server.
 """
 
 from __future__ import annotations
@@ -17,12 +16,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from actors.cluster.safe_folder import is_safe_parent
+
 __all__ = [
     "LONGEST_PATH",
     "SOCKET",
     "check_peer",
     "check_socket",
-    "is_safe_parent",
     "private_folder",
     "remove_abandoned",
 ]
@@ -31,7 +31,6 @@ PREFIX, SOCKET = "ray-pubsub-socket-", "socket"
 LONGEST_PATH = 100
 """The longest path of a socket in bytes; some systems allow a few more."""
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 SUFFIX = len("12345678/") + len(SOCKET)
 PEER = struct.Struct("iII")
 """The process, user and group at the other end, as Linux reports them."""
@@ -58,20 +57,6 @@ def _parents() -> Iterator[Path]:
                 yield own.resolve()
     yield Path(tempfile.gettempdir()).resolve()
     yield Path("/tmp").resolve()
-
-
-def is_safe_parent(folder: Path) -> bool:
-    """Returns whether other users (except root) can neither rename nor replace what this user creates in the folder."""
-    return all(_is_closed(each) for each in (folder, *folder.parents))
-
-
-def _is_closed(folder: Path) -> bool:
-    try:
-        found = folder.lstat()
-    except OSError:
-        return False
-    ours = stat.S_ISDIR(found.st_mode) and found.st_uid in (0, os.geteuid())
-    return ours and (not found.st_mode & WRITABLE or bool(found.st_mode & stat.S_ISVTX))
 
 
 def check_socket(path: Path, user: int | None = None) -> None:

@@ -29,7 +29,7 @@ from rich.table import Table
 
 import ray_pubsub
 from actors.client.server import Server
-from ray_pubsub.errors import RayPubSubError, UnknownSubscriberWarning
+from ray_pubsub.errors import ClusterError, RayPubSubError, UnknownSubscriberWarning
 from ray_pubsub.failpoints import VARIABLE
 from tests.chaos.account import Account
 from tests.chaos.strikes import Strikes
@@ -41,7 +41,7 @@ PAUSES = (0.0, 0.5, 2.0)
 """Seconds between two strikes: the next may come before the server has recovered from the last."""
 PATIENCE = 120.0
 VISIBILITY = 2.0
-"""Seconds until a delivery comes again that was in flight at a consumer whose poll failed. Less than some processes are stopped for, so that
+"""Seconds until a delivery comes again that was in flight at a consumer whose poll failed. Some processes are stopped for longer, so that
 consumers are overtaken by their own deliveries too."""
 BREATH = 0.01
 """Seconds between two requests of one thread: a process that starts again needs the CPU more than the load does."""
@@ -127,12 +127,9 @@ class Servers:
         self.stop()
         chance = random.Random(f"server {group}")
         shards, coordinators = chance.choice((1, 2, 2, 3)), chance.choice((1, 1, 2))
-        self._server = server = ray_pubsub.start(
-            self._given.shards or shards, self._folder / str(self._data), "chaos", address="local",
-            coordinators=self._given.coordinators or coordinators, lease=self._given.lease,
-            # Nothing is rejected, so every delivery is accounted for.
-            mailbox={"capacity": None, "capacity_bytes": None, "visibility_timeout": VISIBILITY},
-        )  # fmt: skip
+        self._server = server = self._started(
+            self._given.shards or shards, self._given.coordinators or coordinators, self._folder / str(self._data)
+        )
         if self._last is None:
             load(server, self._given.subscriptions)
         else:
@@ -142,6 +139,19 @@ class Servers:
             self._findings.counts["restarts"] += 1
             self._remove_last()
         return server
+
+    def _started(self, shards: int, coordinators: int, folder: Path) -> Server:
+        ends = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return ray_pubsub.start(
+                    shards, folder, "chaos", address="local", coordinators=coordinators, lease=self._given.lease,
+                    # Nothing is rejected, so every delivery is accounted for.
+                    mailbox={"capacity": None, "capacity_bytes": None, "visibility_timeout": VISIBILITY},
+                )  # fmt: skip
+            except ClusterError:  # Ray gives up after half a minute, on a machine that is short of CPU
+                if time.monotonic() > ends:
+                    raise
 
     def _remove_last(self) -> None:
         if self._last is not None:

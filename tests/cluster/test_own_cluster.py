@@ -11,22 +11,23 @@ from actors.cluster.ray_internals import LOOPBACK_VARIABLE
 from tests.cluster.joining_programs import begin, finish
 
 PROGRAM = """
-import json, os, socket, stat, struct, subprocess, sys
+import http.client, json, os, socket, stat, struct, subprocess, sys
 from pathlib import Path
-import ray, ray_pubsub
+import grpc, ray, ray_pubsub
 from ray_pubsub.errors import ServerClosedError
 
 def listening():
-    "Socket → address, of all sockets of this machine that listen."
+    "Socket → address and port, of all sockets of this machine that listen."
     found = {}
     for table, words in (("tcp", 1), ("tcp6", 4)):
         for line in Path("/proc/net", table).read_text().splitlines()[1:]:
             fields = line.split()
             if fields[3] == "0A":
-                content = bytes.fromhex(fields[1].partition(":")[0])
+                place, _, port = fields[1].partition(":")
+                content = bytes.fromhex(place)
                 parts = [content[place : place + 4][::-1] for place in range(0, 4 * words, 4)]
                 family = socket.AF_INET if words == 1 else socket.AF_INET6
-                found[fields[9]] = socket.inet_ntop(family, b"".join(parts))
+                found[fields[9]] = socket.inet_ntop(family, b"".join(parts)), int(port, 16)
     return found
 
 def processes(parent):
@@ -52,6 +53,31 @@ def sockets(pid):
         if target.startswith("socket:["):
             yield target[8:-1]
 
+METHODS = (
+    "NodeInfoGcsService/GetAllNodeInfo", "InternalKVGcsService/InternalKVGet", "ActorInfoGcsService/ListNamedActors",
+    "NodeManagerService/GetNodeStats", "CoreWorkerService/PushTask", "ObjectManagerService/Pull", "ReporterService/GetTraceback",
+)
+
+def without_token(port):
+    "What somebody gets who has no token: the methods that answer, those that refuse, and what a browser is shown."
+    answered, refused = [], []
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        for method in METHODS:
+            try:
+                channel.unary_unary(f"/ray.rpc.{method}")(b"", timeout=10)
+                answered.append(method)
+            except grpc.RpcError as error:
+                refused += [method] if error.code() is grpc.StatusCode.UNAUTHENTICATED else []
+    browser = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        browser.request("GET", "/metrics")
+        page = browser.getresponse()
+        return answered, refused, page.status, page.read().decode()
+    except (http.client.HTTPException, OSError):
+        return answered, refused, None, ""
+    finally:
+        browser.close()
+
 closed = []
 
 def attempt(use):
@@ -62,10 +88,13 @@ def attempt(use):
 
 with ray_pubsub.start(1, name="own", address="local") as server:
     beside = ray_pubsub.connect("own")
-    server.subscribe("a", "x = 1", id="s")
+    server.subscribe("name of a subscriber", "x = 1", id="s")
     every, addresses = listening(), []
     for pid in processes(os.getpid()):
         addresses += [every[inode] for inode in sockets(pid) if inode in every]
+    strangers = [without_token(port) for port in sorted({port for _, port in addresses})]
+    addresses = [address for address, _ in addresses]
+    metrics = len(server.stats(hot=0).metrics)
     other = 'import sys, ray_pubsub; print(ray_pubsub.connect("own", address=sys.argv[1]).subscription("s").expression)'
     joined = subprocess.run([sys.executable, "-c", other, server.address], capture_output=True, text=True, check=True)
     session = Path(ray._private.worker._global_node.get_session_dir_path())
@@ -85,7 +114,7 @@ ray.shutdown()
 attempt(lambda: other.publish({"x": 1}))
 attempt(lambda: other.subscribe("a", "x = 1"))
 kept = {"private": private, "sockets": socket_paths, "token": token_modes, "removed": removed}
-seen = {"addresses": sorted(addresses), "joined": joined.stdout.strip(), "closed": closed}
+seen = {"strangers": strangers, "metrics": metrics, "addresses": sorted(addresses), "joined": joined.stdout.strip(), "closed": closed}
 print(json.dumps({**kept, **seen, "initialized": ray.is_initialized()}))
 """
 
@@ -109,6 +138,16 @@ def test_only_this_machine_can_reach_it(found: dict[str, Any]) -> None:
     assert len(found["addresses"]) >= 6  # the head and its metrics, the node, its agents, the actors
     assert set(found["addresses"]) <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
     assert found["joined"] == "x = 1"
+
+
+def test_who_has_no_token_gets_nothing_but_numbers(found: dict[str, Any]) -> None:
+    """At every port. Ray gives its metrics to everybody on the machine: they have names of servers, not of subscribers."""
+    assert [answered for answered, *_ in found["strangers"] if answered] == []
+    refused = {method.partition("/")[0] for _, methods, *_ in found["strangers"] for method in methods}
+    assert {"NodeInfoGcsService", "NodeManagerService", "CoreWorkerService", "ObjectManagerService"} <= refused
+    shown = [page for *_, status, page in found["strangers"] if status == 200]
+    assert len(shown) == found["metrics"]
+    assert "name of a subscriber" not in "".join(shown)
 
 
 def test_only_this_user_can_reach_its_sockets_and_read_its_token(found: dict[str, Any]) -> None:

@@ -86,6 +86,23 @@ def test_a_session_folder_is_for_this_user_only_and_ends_with_its_cluster(
     assert list((tmp_path / "new").iterdir()) == []
 
 
+def test_no_session_folder_is_made_where_others_can_rename_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They could put sockets of theirs in place of the object store's and the node's."""
+    monkeypatch.setattr(session_folder, "LONGEST", 1000)
+    monkeypatch.setattr(atexit, "register", lambda call: None)
+    open_to_all = tmp_path / "open"
+    (open_to_all / "deep").mkdir(parents=True)
+    open_to_all.chmod(0o777)
+    (tmp_path / "link").symlink_to(open_to_all)
+    for below in (open_to_all, open_to_all / "deep", tmp_path / "link"):
+        monkeypatch.setenv("RAY_TMPDIR", str(below))
+        assert str(new_session_folder(lambda: None)).startswith("/tmp/ray-pubsub-")
+        remove_session_folder()
+    open_to_all.chmod(0o1777)
+    assert new_session_folder(lambda: None).is_relative_to(open_to_all)
+    remove_session_folder()
+
+
 def test_the_paths_of_its_sockets_are_short_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[str] = []
     at_exit: list[Any] = []

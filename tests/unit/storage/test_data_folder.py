@@ -18,6 +18,7 @@ from actors.registry.store.store import RegistryStore
 from actors.storage import data_folder
 from actors.storage.backup import copy_store
 from actors.storage.data_folder import STORES, DataFolder
+from actors.storage.private_folder import tighten_file
 from actors.storage.sqlite_file import SqliteFile, connect
 from ray_pubsub.errors import StoreError
 
@@ -224,7 +225,7 @@ def test_a_folder_that_serves_other_things_too_keeps_its_rights(tmp_path: Path) 
     assert mode(tmp_path) == 0o755
     for writable in (0o777, 0o1777):
         tmp_path.chmod(writable)
-        with pytest.raises(StoreError, match="other users can write there; name a folder in it"):
+        with pytest.raises(StoreError, match="other users can write there; name a folder of your own"):
             opened(tmp_path)
         assert mode(tmp_path) == writable
     opened(tmp_path / "in it")
@@ -232,20 +233,33 @@ def test_a_folder_that_serves_other_things_too_keeps_its_rights(tmp_path: Path) 
 
 def test_a_shared_folder_that_is_empty_at_the_moment_is_left_alone(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
-    with pytest.raises(StoreError, match="name a folder in it"):
+    with pytest.raises(StoreError, match="name a folder of your own"):
         opened(tmp_path)
     assert (mode(tmp_path), list(tmp_path.iterdir())) == (0o1777, [])
 
 
-def test_what_belongs_to_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tmp_path.chmod(0o755)
-
-    def denied(path: Path, mode: int) -> None:
-        raise PermissionError(1, "Operation not permitted")
-
-    monkeypatch.setattr(Path, "chmod", denied)
-    with pytest.raises(StoreError, match="belongs to another user"):
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o777])
+def test_what_belongs_to_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
+    """Also by root, who can do everything with it: the owner still can, too. Root took the rights of others away, and used it."""
+    opened(tmp_path)
+    tmp_path.chmod(mode)
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(StoreError, match=f"belongs to another user .uid {tmp_path.stat().st_uid}., who can change it"):
         opened(tmp_path)
+
+
+def test_a_file_of_another_user_in_the_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As somebody may have left it there who could write in the folder once."""
+    opened(tmp_path)
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "manifest.json", 54321, -1)
+        with pytest.raises(StoreError, match=r"manifest\.json: belongs to another user .uid 54321."):
+            opened(tmp_path)
+    theirs = tmp_path / "theirs"
+    theirs.touch(0o600)
+    monkeypatch.setattr(os, "geteuid", lambda: theirs.stat().st_uid + 1)
+    with pytest.raises(StoreError, match="belongs to another user"):
+        tighten_file(theirs)
 
 
 # ----------------------------------------------------------------------------------------------------------- power failure
