@@ -38,7 +38,7 @@ def strangers_at(address: str) -> frozenset[int]:
 def _resolved(host: str) -> Iterator[Address]:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
+    except (OSError, ValueError):
         return
     for *_, place in found:
         yield _plain(ip_address(str(place[0]).partition("%")[0]))

@@ -119,4 +119,5 @@ def _read(path: Path) -> ServerNote | None:
         note = ServerNote(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
         return None
-    return note if isinstance(note.name, str) and isinstance(note.address, str) else None
+    texts = isinstance(note.name, str) and isinstance(note.address, str)
+    return note if texts and isinstance(note.started, int | float) else None

@@ -82,7 +82,9 @@ class StateFile:
         """Returns the token of the first admin, which is created once, and the file that holds it. An empty file (a full disk may have left
         it) gets a new token; one that is too short raises StoreError, because somebody has chosen it."""
         path = self.folder / ADMIN
-        token = path.read_text().strip() if path.exists() else ""
+        token = path.read_bytes().decode(errors="replace").strip() if path.exists() else ""
+        if not token.isascii():
+            raise StoreError(str(path), "is damaged; remove it, and a new token is made")
         if 0 < len(token) < SHORTEST_TOKEN:
             raise StoreError(str(path), f"has fewer than {SHORTEST_TOKEN} characters; remove it, and a new one is made")
         if not token:
@@ -105,6 +107,8 @@ class StateFile:
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
             found = json.loads(self._path.read_text()) if self._path.exists() else {}
+            if unknown := found.keys() - {*PARTS, CHECKSUM}:
+                raise ValueError(f"{min(unknown)!r} is none of its parts")
             parts: dict[str, dict[str, Any]] = {part: dict(found.get(part, {})) for part in PARTS}
             recorded = found.get(CHECKSUM)  # 0.1 wrote none
         except (ValueError, TypeError, AttributeError) as error:
@@ -129,4 +133,6 @@ def write_private(path: Path, text: str) -> None:
         beside.replace(path)
         sync_path(path.parent)
     except OSError as error:
+        with suppress(OSError):
+            beside.unlink()
         raise StoreError(str(path), error.strerror or str(error)) from None

@@ -67,7 +67,12 @@ def _copied(source: Path, draft: Path, *, last: bool) -> bool:
         reader.begin_read()
         reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # from here on it sees one state
         pages.note()
-        reader.backup(copy)
+        try:
+            reader.backup(copy)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname.startswith("SQLITE_FULL"):  # only the copy is written
+                raise StoreError(str(draft.parent), "the disk is full; the copy is not complete") from error
+            raise
         reader.rollback()
         pages.note()
         if not pages.known:

@@ -52,6 +52,21 @@ def test_a_folder_that_others_can_write_is_not_trusted(folder: Path) -> None:
     assert [each.name for each in read_notes()] == ["default"]
 
 
+def test_a_note_with_a_wrong_bit_harms_no_other(folder: Path) -> None:
+    """It is another note then, or none."""
+    write_note(note("default", "127.0.0.1:5000", started=2.0))
+    write_note(note("flipped", "127.0.0.1:5001", "/data", 1.5))
+    path = next(folder.glob("flipped*"))
+    good = path.read_bytes()
+    for place in range(8 * len(good)):
+        content = bytearray(good)
+        content[place // 8] ^= 1 << place % 8
+        path.write_bytes(content)
+        assert "default" in [each.name for each in read_notes()]
+    path.write_text('{"name": "x", "address": "h:1", "data_dir": null, "pid": 1, "started": "now"}')
+    assert [each.name for each in read_notes()] == ["default"]
+
+
 def test_damaged_notes_are_passed_over(folder: Path) -> None:
     write_note(note("default", "127.0.0.1:5000"))
     (folder / "cut.json").write_text('{"name": "cut"')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,41 @@ def test_state_that_has_changed_on_the_disk_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(content))
     with closing(StateFile(tmp_path)) as file:
         assert list(file.part("tokens")) == ["ann"]
+
+
+def test_state_with_one_wrong_bit_is_exact_or_refused(tmp_path: Path) -> None:
+    """Every bit of both files. A token with a wrong bit is another token, which nobody has but who reads the file."""
+    with closing(StateFile(tmp_path)) as file:
+        file.put("tokens", "ann", {"hash": "0f", "scopes": ["subscribe:ann"]})
+        file.put("webhooks", "w", {"url": "https://a"})
+        token, path = file.admin_token(lambda: "t" * 16)
+        expected = [file.part("tokens"), file.part("webhooks")]
+    good = (tmp_path / "http.json").read_bytes()
+    refused = 0
+    for content in flipped(good):
+        (tmp_path / "http.json").write_bytes(content)
+        try:
+            with closing(StateFile(tmp_path)) as file:
+                assert [file.part("tokens"), file.part("webhooks")] == expected
+        except StoreError:
+            refused += 1
+    assert refused > 7 * len(good)
+    (tmp_path / "http.json").write_bytes(good)
+    with closing(StateFile(tmp_path)) as file:
+        for content in flipped(f"{token}\n".encode()):
+            path.write_bytes(content)
+            try:
+                assert file.admin_token(lambda: "never")[0] == content.decode().strip()
+            except StoreError as error:
+                assert "remove it" in str(error)
+
+
+def flipped(content: bytes) -> Iterator[bytes]:
+    """The content with each of its bits wrong."""
+    for place in range(8 * len(content)):
+        changed = bytearray(content)
+        changed[place // 8] ^= 1 << place % 8
+        yield bytes(changed)
 
 
 def test_an_empty_token_is_nobodys(tmp_path: Path) -> None:

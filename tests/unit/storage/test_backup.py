@@ -19,10 +19,11 @@ import pytest
 from actors.mailboxes.host import MailboxHost
 from actors.registry.registry import Registry
 from actors.server_settings import ServerSettings
-from actors.storage import page_checksums, sqlite_file
+from actors.storage import backup, page_checksums, sqlite_file
 from actors.storage.backup import restore
 from actors.storage.checksum_records import checksums_of
 from actors.storage.data_folder import DataFolder
+from actors.storage.sqlite_file import SqliteSession, connect
 from ray_pubsub import failpoints
 from ray_pubsub.errors import SettingError, StoreError
 from tests.unit.mailboxes.delivery_samples import batch_of
@@ -266,6 +267,26 @@ def test_an_interrupted_restore_is_no_server_and_can_be_repeated(
         assert opened_content(target) == EXPECTED
         shutil.rmtree(target)
     assert times == (6 if place == "restore.rename" else 2)
+
+
+def test_a_full_disk_is_said_to_be_the_copys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was said of the server's own store, which was well."""
+    stores = Stores(tmp_path / "data")
+    stores.fill()
+
+    def small(path: Path) -> SqliteSession:
+        session = connect(path)
+        if path.name.endswith(".new"):
+            session.execute("PRAGMA max_page_count = 3")
+        return session
+
+    with monkeypatch.context() as patched:
+        patched.setattr(backup, "connect", small)
+        with pytest.raises(StoreError, match="copy: the disk is full; the copy is not complete"):
+            stores.backup(tmp_path / "copy")
+    assert list((tmp_path / "copy").iterdir()) == []
+    stores.backup(tmp_path / "copy")
+    stores.close()
 
 
 @pytest.mark.parametrize("place", ["backup.rename", "backup.manifest"])
