@@ -12,7 +12,7 @@ import ray_pubsub
 from benchmarks.rules.report import Report
 from benchmarks.rules.sizes import Sizes
 
-__all__ = ["LARGEST", "run"]
+__all__ = ["LARGEST", "MOST_LOCKED", "MOST_SECONDS", "TimedLock", "run", "timed"]
 
 MOST_SECONDS, MOST_LOCKED = 0.5, 0.05
 EVENTS = 20
@@ -58,6 +58,10 @@ class TimedLock:
     def __init__(self, lock: Any) -> None:
         self._lock, self._depth, self._since = lock, 0, 0.0
         self.longest = 0.0
+
+    @property
+    def is_held(self) -> bool:
+        return self._depth > 0
 
     def __enter__(self) -> None:
         self._lock.acquire()

@@ -1,12 +1,16 @@
-"""What one text may cost is bounded by its length, not by what it would be if it were multiplied out: sizes are counted, not time."""
+"""What one text may cost is bounded by its length, not by what it would be if it were multiplied out: sizes are counted, not time. Others
+need not wait for it."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 import ray_pubsub
+from benchmarks.rules.largest import LARGEST, MOST_LOCKED, MOST_SECONDS, TimedLock, timed
 from ray_pubsub.columns.texts.text_compiler import CompiledTexts, compile_texts
-from ray_pubsub.index.bulk.text_batch import are_worth_compiling
+from ray_pubsub.index.bulk.text_batch import TextBatch, are_worth_compiling
 from ray_pubsub.kernels.texts.normal_form import MOST_EFFORT
 from ray_pubsub.language.shapes import ShapeCache
 from ray_pubsub.settings import Limits
@@ -71,3 +75,26 @@ def test_a_few_long_texts_are_worth_the_kernels() -> None:
     assert are_worth_compiling([long])
     assert are_worth_compiling([long[:3900]] * 15)
     assert not are_worth_compiling(["a = 1", "b = 2"])
+
+
+@pytest.mark.parametrize("text", LARGEST.values(), ids=list(LARGEST))
+def test_others_need_not_wait_for_it(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is compiled before the index is locked. The time is that of this thread on a processor, to which other processes add nothing;
+    `python -m benchmarks rules --groups largest` compares the answers too."""
+    ray_pubsub.MatchIndex().add("large", text)  # compiles kernels
+    index = ray_pubsub.MatchIndex(merges="background")
+    index.add("first", "x = 1")
+    lock = index._writing = TimedLock(index._writing)  # type: ignore[assignment]
+    compiled: list[bool] = []
+    for owner, name in ((TextBatch, "of_one"), (ShapeCache, "parse")):
+        compile_text = getattr(owner, name)
+
+        def watched(*arguments: Any, compile_text: Any = compile_text, **options: Any) -> Any:
+            compiled.append(lock.is_held)
+            return compile_text(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, watched)
+    seconds = timed(lambda: index.add("large", text))
+    assert compiled and not any(compiled)
+    assert 0 < lock.longest < MOST_LOCKED
+    assert seconds < MOST_SECONDS
