@@ -29,7 +29,7 @@ from rich.table import Table
 
 import ray_pubsub
 from actors.client.server import Server
-from ray_pubsub.errors import ClusterError, RayPubSubError, UnknownSubscriberWarning
+from ray_pubsub.errors import ClusterError, RayPubSubError, UnavailableError, UnknownSubscriberWarning
 from ray_pubsub.failpoints import VARIABLE
 from tests.chaos.account import Account
 from tests.chaos.strikes import Strikes
@@ -149,7 +149,7 @@ class Servers:
                     # Nothing is rejected, so every delivery is accounted for.
                     mailbox={"capacity": None, "capacity_bytes": None, "visibility_timeout": VISIBILITY},
                 )  # fmt: skip
-            except ClusterError:  # Ray gives up after half a minute, on a machine that is short of CPU
+            except (ClusterError, UnavailableError):  # too late, on a machine that is short of CPU
                 if time.monotonic() > ends:
                     raise
 
