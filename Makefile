@@ -49,7 +49,7 @@ unit: $(STAMP)
 	@$(BIN)/python -m ray_pubsub.warming  # once, by both cores: tests that wait for servers would wait for every server to compile
 	@# More processes than cores: two with Ray and Spark, which often wait, and one that computes (tests/conftest.py). What fails is tried once more,
 	@# alone: kills and deadlines on a machine that is short of CPU. What is broken fails twice.
-	@$(BIN)/pytest -n 3 || { echo "== what failed, once more and alone"; $(BIN)/pytest -n 0 --last-failed --last-failed-no-failures none; }
+	@$(BIN)/pytest -n 3 --durations 25 || { echo "== what failed, once more and alone"; $(BIN)/pytest -n 0 --last-failed --last-failed-no-failures none; }
 
 bench: $(STAMP)  ## benchmarks: every figure next to a correctness check in the same run
 	@$(BIN)/python -m benchmarks

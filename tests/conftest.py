@@ -51,24 +51,36 @@ os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 # Ray would start its workers at low priority, below tests that only compute.
 os.environ.setdefault("RAY_worker_niceness", "0")
 
-TOGETHER = {
-    "tests/cluster/failures/": "1", "tests/http/": "1",
-    "tests/cluster/test_documents.py": "1", "tests/cluster/test_examples.py": "1", "tests/cluster/test_joining.py": "1",
-    "tests/cluster/test_own_cluster.py": "1",
-    "tests/cluster/": "2", "tests/spark/": "2",
-}  # fmt: skip
-"""The tests of these folders and files (the first that fits) run in two processes, one of "1" and one of "2", which take about as long.
-They share a cluster and a Spark session there; files that are named use no server of their folder. They wait often, so they start first,
-and all other tests fill the gaps at a lower priority. More clusters at once starve each other on two cores."""
+TOGETHER = (
+    "tests/spark/", "tests/cluster/", "tests/http/", "tests/cluster/failures/", "tests/cluster/test_joining.py",
+    "tests/cluster/test_examples.py", "tests/cluster/test_own_cluster.py", "tests/cluster/test_documents.py",
+)  # fmt: skip
+"""Tests with clusters, in the order in which they begin, the longest first. Those of a folder share a server and run in one process; files
+that are named, and each of the failures, have servers of their own and run where there is time."""
+CLUSTERS = 2
+"""So many processes run tests with clusters, which often wait; more clusters at once starve each other on two cores. A further process
+computes all other tests meanwhile, at a lower priority, and has the help of these two when no test with a cluster is left."""
+LOW_PRIORITY = 4
 
 
-def group_of(nodeid: str) -> str | None:
-    """The tests that run together with this one."""
-    return next((group for folder, group in TOGETHER.items() if nodeid.startswith(folder)), None)
+def place_of(nodeid: str) -> int:
+    """Of a test in TOGETHER, by the longest name that fits; the tests without a cluster come after all of these."""
+    fitting = [name for name in TOGETHER if nodeid.startswith(name)]
+    return TOGETHER.index(max(fitting, key=len)) if fitting else len(TOGETHER)
+
+
+def needs_a_cluster(nodeid: str) -> bool:
+    return place_of(nodeid) < len(TOGETHER)
+
+
+def unit_of(nodeid: str) -> str:
+    """The tests that run together with this one: of a folder, or of a file, so that what the tests of a file share is made once."""
+    together = nodeid.startswith(TOGETHER[:3]) and place_of(nodeid) < 3
+    return TOGETHER[place_of(nodeid)] if together else nodeid.partition("::")[0]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: group_of(item.nodeid) or "3")
+    items.sort(key=lambda item: place_of(item.nodeid))
 
 
 def pytest_collection_finish() -> None:
@@ -77,29 +89,45 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # libraries report what is left when the process ends
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if "PYTEST_XDIST_WORKER" in os.environ and group_of(item.nodeid) is None and os.nice(0) < LOW_PRIORITY:
+    if "PYTEST_XDIST_WORKER" in os.environ and not needs_a_cluster(item.nodeid) and os.nice(0) < LOW_PRIORITY:
         os.nice(LOW_PRIORITY - os.nice(0))
-
-
-LOW_PRIORITY = 4
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """--dist loadgroup by group, otherwise by file, so that what the tests of a file share is made once. pytest-xdist 3.8 appends groups
-    to the ids of tests, which pytest 9.2 ignores without a word."""
+    """--dist loadgroup by `unit_of`. pytest-xdist 3.8 appends groups to the ids of tests, which pytest 9.2 ignores without a word."""
     if config.getvalue("dist") != "loadgroup":
         return None
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByGroup(LoadScopeScheduling):
+    class InUnits(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return group_of(nodeid) or nodeid.partition("::")[0]
+            return unit_of(nodeid)
+
+        def _next_unit(self, node: Any) -> str | None:
+            with_clusters = node in self.nodes[:CLUSTERS]
+            return next((unit for unit in self.workqueue if with_clusters or not needs_a_cluster(unit)), None)
+
+        def _assign_work_unit(self, node: Any) -> None:
+            unit = self._next_unit(node)
+            if unit is not None:
+                self.workqueue.move_to_end(unit, last=False)
+                super()._assign_work_unit(node)
+
+        def _reschedule(self, node: Any) -> None:
+            if self.workqueue and self._next_unit(node) is None and not node.shutting_down:
+                node.shutdown()  # what is left is not for this one
+            else:
+                super()._reschedule(node)
 
     # In the order of collection, not by the number of tests.
     config.option.loadscopereorder = False
-    return ByGroup(config, log)
+    return InUnits(config, log)
 
 
 @pytest.fixture(scope="session")
