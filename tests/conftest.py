@@ -58,8 +58,8 @@ TOGETHER = (
 """Tests with clusters, in the order in which they begin, the longest first. Those of a folder share a server and run in one process; files
 that are named, and each of the failures, have servers of their own and run where there is time."""
 CLUSTERS = 2
-"""The number of processes that run tests with clusters, which often wait; more clusters at once starve each other on two cores. A further process
-computes all other tests meanwhile, at a lower priority, and has the help of these two when no test with a cluster is left."""
+"""The number of processes that run tests with clusters, which often wait; more clusters at once starve each other on two cores. A further
+process computes all other tests meanwhile, at a lower priority, and has the help of these two when no test with a cluster is left."""
 LOW_PRIORITY = 4
 
 
