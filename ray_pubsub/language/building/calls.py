@@ -101,6 +101,10 @@ def operation(function: str, arguments: list[Term], limits: Limits) -> Term:
         if kind is not None and kind not in known.takes_at(place):
             takes = " or ".join(f"a {each}" for each in sorted(known.takes_at(place)))
             raise ExpressionTypeError(_shown(function, arguments), f"{function} takes {takes}, not a {kind}")
+        never_a_sum = not known.takes_at(place) & {Kind.NUMBER, Kind.TIMESTAMP}
+        if never_a_sum and isinstance(argument, Call) and argument.function in ("+", "-"):
+            wanted = " or ".join(f"{each}" for each in sorted(known.takes_at(place)))
+            raise ExpressionTypeError(_shown(function, arguments), predicates.of_a_sum(argument, wanted))
     if function in UNITS:
         _check_unit(function, arguments)
     if function in ("list_min", "list_max") and len(arguments) == 2:
@@ -264,9 +268,26 @@ def listed(members: list[Term], limits: Limits) -> Listed:
     return Listed(tuple(constants))
 
 
+EVENTS = "events are matched one by one, so there are no aggregates over several"
+DIFFERENCE = "subtract timestamps: closed - opened < interval '1 hour'"
+INSTEAD = {
+    **dict.fromkeys(("regexp_matches", "regexp_like", "regexp_full_match", "regexp"), "write name regexp 'pattern'"),
+    **dict.fromkeys(("like", "ilike"), "write name like 'pattern%'"),
+    **dict.fromkeys(("datediff", "date_diff", "timestampdiff", "age"), DIFFERENCE),
+    **dict.fromkeys(("count", "sum", "avg", "min", "max"), EVENTS),
+    **dict.fromkeys(("cast", "try_cast"), "a value keeps the kind that it has in the event"),
+    **dict.fromkeys(
+        ("any_match", "list_filter", "filter", "array_filter"), "write exists(list, condition on an element)"
+    ),
+    **dict.fromkeys(("instr", "position", "strpos", "locate"), "write contains(text, part)"),
+}
+"""Functions of other systems, and what is written instead."""
+
+
 def _unknown(text: str, position: int, name: str) -> ExpressionSyntaxError:
     names = [each for each in FUNCTIONS if each[0].isalpha() and each not in HIDDEN]
     every = sorted({*names, *HOLDING, *SYNONYMS, *QUANTIFIERS, *TODAY, *SPELLED_LISTS, MOVE, "if"})
     close = get_close_matches(name.lower(), every, n=1, cutoff=0.7) if len(name) > 2 else []
     hint = f"did you mean {close[0]}?" if close else "docs/language.md lists the functions"
+    hint = INSTEAD.get(name.lower(), hint)
     return ExpressionSyntaxError(text, position, name, (), f"there is no function {name}", hint)

@@ -20,7 +20,7 @@ from ray_pubsub.language.functions.networks import read_network
 from ray_pubsub.language.functions.places import is_place, polygon_of
 from ray_pubsub.language.patterns import compile_regexp, like_to_regexp
 from ray_pubsub.language.printer import computed_name, write, write_term
-from ray_pubsub.language.terms import Call, Condition, Term, parts_of
+from ray_pubsub.language.terms import Attribute, Call, Condition, Listed, Term, parts_of
 from ray_pubsub.language.tree import (
     Between,
     BooleanAttribute,
@@ -64,6 +64,7 @@ __all__ = [
     "like",
     "member",
     "mixed",
+    "of_a_sum",
     "regexp",
 ]
 
@@ -98,8 +99,11 @@ def comparison(left: Subject, symbol: str, right: Subject, limits: Limits) -> Tr
     if operator in (">", ">="):
         left, operator, right = right, FLIPPED[operator], left
     kinds = {kind_of(left), kind_of(right)} - {None}
+    text = f"{write_term(left)} {operator} {write_term(right)}"
+    if isinstance(left, Listed) or isinstance(right, Listed):
+        raise ExpressionTypeError(text, "lists are not compared: write list_has_any(…, […]) or list_has_all(…, […])")
     if len(kinds) > 1:
-        raise ExpressionTypeError(f"{write_term(left)} {operator} {write_term(right)}", mixed(kinds))
+        raise ExpressionTypeError(text, mixed(kinds))
     return BooleanAttribute(computed_name(Call(operator, (left, right))))
 
 
@@ -323,11 +327,25 @@ def _checked(subject: Subject, build: Callable[[str], Leaf], limits: Limits) -> 
         kinds |= {kind_of(subject)} - {None} if not isinstance(leaf, IsNull) else set()
     if len(kinds) > 1:
         raise ExpressionTypeError(_text(subject, leaf), mixed(kinds))
+    if isinstance(subject, Call) and subject.function in ("+", "-"):
+        for kind in {Kind.STRING, Kind.BOOLEAN} & kinds:
+            raise ExpressionTypeError(_text(subject, leaf), of_a_sum(subject, kind))
+    if isinstance(subject, Listed):
+        raise ExpressionTypeError(_text(subject, leaf), "lists are not compared: functions look into them")
     if not isinstance(subject, Operand):
         return leaf
     check_leaves(leaf, limits)
     event = {} if subject.kind is None else {"": Value(subject.kind, subject.plain)}
     return Constant(truth(leaf, event))
+
+
+def of_a_sum(subject: Call, kind: Kind | str) -> str:
+    """Returns the reason why a sum or difference is refused where another kind is wanted."""
+    reason = f"{subject.function} gives a number or a timestamp, not a {kind}"
+    parts = list(parts_of(subject))
+    if all(isinstance(part, Attribute) or (isinstance(part, Call) and part.function == "-") for part in parts):
+        return f"{reason}; a name that has a '-' is quoted: \"{write_term(subject).replace(' ', '')}\""
+    return reason
 
 
 def mixed(kinds: Iterable[Kind | None]) -> str:
