@@ -29,6 +29,7 @@ from ray_pubsub.index.storage.index_file import INDEX
 from ray_pubsub.index.storage.sealed_file import CHECKSUM, PREFIX
 from ray_pubsub.language.parser import parse
 from ray_pubsub.priority.rule_files import dump, unpickled
+from tests.fuzz.http_requests import strange_requests
 from tests.fuzz.imports import changed_rules
 from tests.fuzz.inputs import changed_bytes, event, json_line, repacked, strange_field, table, text
 from tests.unit.transport.test_hostile_frames import SAMPLES, tampered
@@ -284,15 +285,20 @@ def rules(seed: int) -> None:
     changed_rules(seed, RULES_OF_EACH)
 
 
-TEXTS, DICTS, LINES, TABLES, FILES, CONTENTS, FRAMES, RULES_OF_EACH = 200, 200, 200, 20, 10, 25, 100, 20
+def requests(seed: int) -> None:
+    strange_requests(seed, REQUESTS)
+
+
+TEXTS, DICTS, LINES, TABLES, FILES, CONTENTS, FRAMES, RULES_OF_EACH, REQUESTS = 200, 200, 200, 20, 10, 25, 100, 20, 100
 LIGHT = [sample for sample in SAMPLES if not any(word in sample[0] for word in ("many", "wide", "scattered"))]
 TARGETS = [
-    Target("texts", TEXTS, texts, 0.33),
+    Target("texts", TEXTS, texts, 0.32),
     Target("dicts", DICTS, dicts, 0.3),
     Target("JSON lines", LINES, lines, 0.33),
     Target("Arrow tables", TABLES, tables, 0.02),
     Target("saved files", 2 * FILES, files, 0.002),
     Target("stored rows", 4 * CONTENTS, contents, 0.03),
     Target("frames", FRAMES, frames, 0.01),
+    Target("HTTP requests", REQUESTS, requests, 0.01),
     Target("imported rules", 4 * RULES_OF_EACH, rules, 0.01),
 ]
