@@ -73,7 +73,7 @@ def interface() -> Application:
 
 
 def strange_requests(seed: int, count: int) -> None:
-    """Sends so many requests."""
+    """Sends this number of requests."""
     chance, table = random.Random(f"requests {seed}"), RouteTable(ROUTES)
 
     async def send() -> None:
