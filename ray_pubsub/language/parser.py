@@ -34,7 +34,7 @@ from ray_pubsub.language.tree import (
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["parse", "parse_term", "parse_value"]
+__all__ = ["GIVEN_UP", "parse", "parse_term", "parse_value", "read"]
 
 BEFORE_STRING: dict[str, tuple[Kind, Callable[[str], Any]]] = {
     "TIMESTAMP": (Kind.TIMESTAMP, words.read_moment),
@@ -79,7 +79,7 @@ def parse_value(text: str, limits: Limits) -> Term | None:
 
 
 def read(text: str, limits: Limits) -> Tree:
-    """Returns the tree, by this parser alone. Any exception means that the grammar must parse the text."""
+    """Returns the tree, by this parser alone. One of the exceptions GIVEN_UP means that the grammar must parse the text."""
     check_size(text, limits)
     depth, tree = _condition(_Parser(text, limits).expression())
     if depth > limits.nesting_depth:

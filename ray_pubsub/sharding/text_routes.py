@@ -13,7 +13,7 @@ from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.kernels.sharding.text_routes import UNIVERSAL as NO_LENGTH
 from ray_pubsub.kernels.sharding.text_routes import Attributes, routes_of_programs
 from ray_pubsub.kernels.texts import layout
-from ray_pubsub.language.terms import Term, attributes_of_term, needed_by_term
+from ray_pubsub.language.terms import COMPUTED, Term, attributes_of_term, flag_subjects, needed_by_name, needed_by_term
 from ray_pubsub.settings import Limits
 from ray_pubsub.sharding.pivots import UNIVERSAL, PivotChooser, Route
 
@@ -25,7 +25,7 @@ class TextsToRoute:
 
     def __init__(self, texts: Sequence[str], limits: Limits, *, ignore_case: bool = False) -> None:
         self._parsed = [
-            ParsedTexts(texts[start:stop], limits, Vocabulary(), ignore_case=ignore_case)
+            ParsedTexts(texts[start:stop], limits, Vocabulary(), ignore_case=ignore_case, lowering=False)
             for start, stop in portions(texts)
         ]
 
@@ -40,7 +40,11 @@ UNIVERSAL_RANK = -1
 
 def _needed(name: str, terms: dict[str, Term]) -> frozenset[str]:
     """Returns the attributes that an event must have for the name to have a value."""
-    return needed_by_term(terms[name]) if name in terms else frozenset([name])
+    term = terms.get(name)
+    if term is None:
+        return frozenset([name])
+    subjects = None if name.startswith(f"{COMPUTED}(") else flag_subjects(term)
+    return needed_by_term(term) if subjects is None else frozenset().union(*map(needed_by_name, subjects))
 
 
 def _routes(parsed: ParsedTexts, chooser: PivotChooser) -> list[Route | None]:

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.string_hashes import distinct_of
+from ray_pubsub.columns.texts.called_predicates import NO_PART, CalledPredicates, leaves_of, most_depth
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.kernels.texts import layout
 from ray_pubsub.kernels.texts.layout import Parsed
 from ray_pubsub.kernels.texts.parse import parse_texts
 from ray_pubsub.kernels.texts.predicates import TextLimits
+from ray_pubsub.kernels.texts.splice import NO_OPERANDS, called_leaves, splice
 from ray_pubsub.language import words
 from ray_pubsub.language.building.predicates import in_lower_case
 from ray_pubsub.language.building.term_kinds import kind_of
@@ -51,9 +53,9 @@ class ParsedTexts:
     numbers."""
 
     def __init__(
-        self, texts: Sequence[str], limits: Limits, vocabulary: Vocabulary, *, ignore_case: bool = False
-    ) -> None:
-        """`ignore_case`: every text ignores case (language/case_folding.py)."""
+        self, texts: Sequence[str], limits: Limits, vocabulary: Vocabulary, *, ignore_case: bool = False, lowering: bool = True
+    ) -> None:  # fmt: skip
+        """`ignore_case`: every text ignores case (language/case_folding.py). `lowering`: see CalledPredicates."""
         self.vocabulary, self._limits, self._ignore_case = vocabulary, limits, ignore_case
         data, start, stop = _encoded(texts, limits)
         self.columns = Parsed.with_room(len(texts), len(data))
@@ -67,22 +69,68 @@ class ParsedTexts:
         self._buffer = self.columns.buffer[:written]
         self.terms: dict[str, Term] = {}
         """Of the computed attributes."""
+        self._called = CalledPredicates(vocabulary, limits, ignore_case=ignore_case, lowering=lowering)
+        part_of = self._parse_called()
         self.attributes = self._number_attributes()
         self._number_strings()
         self._read_constants()
         self._check_patterns()
         self._check_kinds()
+        if part_of is not None:
+            self._splice(part_of)
+
+    def _parse_called(self) -> NDArray[np.int32] | None:
+        """Parses the predicates that the kernel has cut out. Returns the part that takes the place of each leaf, or -1; None if there are
+        no such predicates."""
+        if not (self.leaves["operator"] == layout.CALLED).any():
+            return None
+        columns, called = self.columns, self._called
+        longest = int(np.diff(columns.program_offsets).max(initial=0))
+        places, owner, negated = called_leaves(columns, len(self.leaves), longest)
+        which, written = self._distinct(self.leaves["name_start"][places], self.leaves["name_stop"][places])
+        found = [called.parse(text) for text in written]
+        leaves = np.array([0 if tree is None else leaves_of(tree) for tree in found])
+        depth = np.array(list(map(most_depth, written)))
+        used, part = np.unique(2 * which + negated, return_inverse=True)
+        numbers = [
+            NO_PART if (tree := found[number >> 1]) is None else called.add(tree, number & 1 != 0) for number in used.tolist()
+        ]  # fmt: skip
+        part_of = np.full(len(self.leaves), NO_PART, np.int32)
+        part_of[places] = np.array(numbers, np.int32)[part]
+        # The kernel took each for one predicate. What may exceed a limit is left to language/parser.py, which counts exactly.
+        counts = np.diff(columns.leaf_offsets)
+        np.add.at(counts, owner, leaves[which] - 1)
+        deepest = columns.depth.copy()
+        np.maximum.at(deepest, owner, columns.depth[owner] + depth[which] - 1)
+        self.read[owner[part_of[places] == NO_PART]] = False
+        self.read &= (counts <= self._limits.leaves) & (deepest <= self._limits.nesting_depth)
+        return part_of
+
+    def _splice(self, part_of: NDArray[np.int32]) -> None:
+        """Puts the parts in the places of their leaves."""
+        columns, called = self.columns, self._called
+        rank = {name: number for number, name in enumerate(self.attributes)}
+        parts = called.parts(np.array([rank[name] for name in called.names] or [0], np.int32), len(self._buffer))
+        used = part_of[part_of >= 0]
+        first = parts.leaves["first"][parts.leaf_offsets]
+        sizes = [np.diff(offsets)[used].sum() for offsets in (parts.leaf_offsets, first, parts.program_offsets)]
+        room = np.array([len(self.leaves), len(self.operands), len(columns.program)]) + sizes
+        self._buffer = np.concatenate([self._buffer, np.frombuffer(bytes(called.escapes), np.uint8)])
+        *spliced, program_offsets, leaf_offsets = splice(columns, part_of, parts, room, NO_OPERANDS)
+        self.columns = Parsed(*spliced, program_offsets, leaf_offsets, self._buffer, columns.depth)
+        self.leaves, self.operands = self.columns.leaves[:-1], self.columns.operands
 
     def _number_attributes(self) -> list[str]:
         leaves = self.leaves
-        named = np.flatnonzero(leaves["operator"] != layout.CONSTANT)
+        named = np.flatnonzero((leaves["operator"] != layout.CONSTANT) & (leaves["operator"] != layout.CALLED))
         which, written = self._distinct(leaves["name_start"][named], leaves["name_stop"][named])
         changed = 2 * leaves["is_term"][named].astype(np.int64) + leaves["folded"][named]
         used, which = np.unique(4 * which + changed, return_inverse=True) if changed.any() else (None, which)
         names: list[str | None] = [*written]
         if used is not None:
             names = [self._name(written[number >> 2], number & 2 != 0, number & 1 != 0) for number in used.tolist()]
-        order = sorted({name for name in names if name is not None})
+        order = sorted({name for name in names if name is not None}.union(self._called.names))
+        self.terms.update(self._called.terms)
         rank: dict[str | None, int] = {name: number for number, name in enumerate(order)}
         leaves["attribute"][named] = np.array([rank.get(name, -1) for name in names], np.int32)[which]
         for leaf in named[leaves["attribute"][named] < 0].tolist():
@@ -113,7 +161,7 @@ class ParsedTexts:
         if (kinds == ANY_KIND).all():
             return
         operator, of_value = self.leaves["operator"], kinds[self.leaves["attribute"]]
-        of_value[operator == layout.CONSTANT] = ANY_KIND
+        of_value[(operator == layout.CONSTANT) | (operator == layout.CALLED)] = ANY_KIND
         owner = np.repeat(np.arange(len(self.leaves)), self._constants_of_leaves())
         found = self.operands["kind"]
         bad = (of_value >= 0) & ((operator == layout.LIKE) | (operator == layout.REGEXP)) & (of_value != layout.STRING)

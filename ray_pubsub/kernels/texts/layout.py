@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
-    "ABSENCE", "BARE", "BETWEEN", "BOOLEAN", "CONSTANT", "DATE", "DOUBLE", "EQUAL", "GREATER", "GREATER_OR_EQUAL", "LEAF", "LESS",
+    "ABSENCE", "BARE", "BETWEEN", "BOOLEAN", "CALLED", "CONSTANT", "DATE", "DOUBLE", "EQUAL", "GREATER", "GREATER_OR_EQUAL", "LEAF", "LESS",
     "LESS_OR_EQUAL", "LIKE", "MEMBER", "MOMENT", "NOT", "NUMBER", "ODD_NUMBER", "OPERAND", "REGEXP", "STRING", "TIMESTAMP", "UNEQUAL",
     "UNKNOWN", "Parsed",
 ]  # fmt: skip
@@ -22,6 +22,8 @@ NOT = -1
 EQUAL, UNEQUAL, LESS, GREATER_OR_EQUAL, GREATER, LESS_OR_EQUAL = 0, 1, 2, 3, 4, 5
 """In pairs: each is the negation of its neighbour."""
 BETWEEN, MEMBER, ABSENCE, LIKE, REGEXP, BARE, CONSTANT = 6, 7, 8, 9, 10, 11, 12
+CALLED = 13
+"""A predicate that Python parses: its name is its text. Other leaves take its place (splice.py)."""
 
 # Kinds of constants: those of model/values.py, null, and texts that Python reads.
 NUMBER, STRING, BOOLEAN, TIMESTAMP, UNKNOWN = 0, 1, 2, 3, 4
@@ -64,6 +66,8 @@ class Parsed(NamedTuple):
     leaf_offsets: Any
     buffer: Any
     """Names and strings, without their quotes."""
+    depth: Any
+    """Of each text, how many `and`, `or`, `not` and predicates are inside each other."""
 
     @classmethod
     def with_room(cls, texts: int, size: int) -> Parsed:
@@ -79,4 +83,5 @@ class Parsed(NamedTuple):
             np.zeros(texts + 1, np.int64),
             np.zeros(texts + 1, np.int64),
             np.empty(size + 1, np.uint8),
+            np.zeros(texts, np.int64),
         )

@@ -1,6 +1,6 @@
 """From the bytes of many texts to their predicates and programs (layout.py): language/parser.py's precedence climbing, without objects.
 
-A value that is more than a name is cut out as it is written (terms.py). A text with anything else that is unexpected, an error or a limit
+A value that is more than a name is cut out as it is written (terms.py), and so is a predicate that only Python can read. A text with anything else that is unexpected, an error or a limit
 that is exceeded, is left out: language/parser.py reads it, or says what is wrong.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 from ray_pubsub.kernels.compiled import compiled, piece
 from ray_pubsub.kernels.texts.layout import LIKE, MEMBER, NOT, STRING
 from ray_pubsub.kernels.texts.predicates import keyword_at, take_leaf, take_unusual
-from ray_pubsub.kernels.texts.terms import JOINTS, LEVEL, ends_predicate
+from ray_pubsub.kernels.texts.terms import DEPTH, JOINTS, LEVEL, ends_predicate
 from ray_pubsub.kernels.texts.tokens import AND, CLOSE, NOT_WORD, OPEN, OR, next_place
 
 __all__ = ["parse_texts"]
@@ -104,6 +104,7 @@ def parse_text(text, place, end, parsed, state, limits, levels):
                 alternative_depth += 1
             depth = alternative_depth
             if level == 0:
+                state[DEPTH] = depth
                 return place == end and depth <= limits.nesting_depth and count + state[JOINTS] <= limits.leaves
             if place >= end or text[place] != CLOSE:
                 return False
@@ -128,7 +129,7 @@ def parse_text(text, place, end, parsed, state, limits, levels):
 def parse_texts(data, start, stop, limits, parsed):
     """Parses data[start[t]:stop[t]] for all t; read[t] says whether it was read. Returns also how many leaves, operands, bytes and items
     were written."""
-    state = np.zeros(6, np.int64)
+    state = np.zeros(7, np.int64)
     levels = np.zeros((limits.nesting_depth + 1, 11), np.int64)
     read = np.zeros(len(start), np.bool_)
     before = state.copy()
@@ -139,5 +140,6 @@ def parse_texts(data, start, stop, limits, parsed):
             state[:] = before
         parsed.leaf_offsets[number + 1] = state[0]
         parsed.program_offsets[number + 1] = state[3]
+        parsed.depth[number] = state[DEPTH]
     parsed.leaves[state[0]].first = state[1]
     return read, state

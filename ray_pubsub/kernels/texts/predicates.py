@@ -13,6 +13,7 @@ from ray_pubsub.kernels.texts.layout import (
     BARE,
     BETWEEN,
     BOOLEAN,
+    CALLED,
     CONSTANT,
     DATE,
     DOUBLE,
@@ -29,7 +30,7 @@ from ray_pubsub.kernels.texts.layout import (
     TIMESTAMP,
     UNKNOWN,
 )
-from ray_pubsub.kernels.texts.terms import copy_term, ends_predicate, is_quantifier, term_end
+from ray_pubsub.kernels.texts.terms import JOINTS, copy_term, ends_predicate, is_quantifier, term_end
 from ray_pubsub.kernels.texts.tokens import (
     AND,
     BETWEEN_WORD,
@@ -289,13 +290,28 @@ def take_computed(text, place, end, leaf, operands, buffer, state, limits):
 
 
 @piece
+def take_called(text, place, end, leaf, buffer, state, limits):
+    """One more leaf, cut out as a whole: `list_contains(tags, 'a')`, `a < b`."""
+    start_leaf(leaf, state)
+    leaf.operator = CALLED
+    stop, after = term_end(text, place, end, True, state, limits)
+    if stop == FAILED or copy_term(text, place, stop, leaf, buffer, state) == FAILED:
+        return FAILED
+    return after
+
+
+@piece
 def take_unusual(text, place, end, leaf, operands, buffer, state, limits):
     """One more leaf, on whatever is neither a name nor wrong."""
-    start = state[1], state[2]
+    start = state[1], state[2], state[JOINTS]
     after = take_computed(text, place, end, leaf, operands, buffer, state, limits)
     if after >= 0 and ends_predicate(text, after, end):
         return after
-    state[1], state[2] = start
+    state[1], state[2], state[JOINTS] = start
+    after = take_called(text, place, end, leaf, buffer, state, limits)
+    if after >= 0 and ends_predicate(text, after, end):
+        return after
+    state[1], state[2], state[JOINTS] = start
     return FAILED
 
 

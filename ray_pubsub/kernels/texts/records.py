@@ -8,7 +8,7 @@ import numpy as np
 
 from ray_pubsub.kernels.compiled import compiled, piece
 from ray_pubsub.kernels.texts.layout import BETWEEN, UNKNOWN
-from ray_pubsub.kernels.texts.normal_form import CONJUNCTIVE, NOT_MADE
+from ray_pubsub.kernels.texts.normal_form import CONJUNCTIVE, DISJUNCTIVE, NOT_MADE, WEAKENED
 from ray_pubsub.kernels.texts.sets import AFTER, BEFORE, EXCLUDED, NO_SIDE, OPAQUE, PLAIN, PREDICATE
 
 __all__ = [
@@ -58,11 +58,41 @@ def used_sets(nodes, count, tests, tests_count, runs):
     return used
 
 
+@piece
+def count_alternatives(nodes, starts, tests, clause_offsets, text, form, sets, sizes):
+    """The sizes of the clauses of one text in conjunctive form. Returns its form."""
+    first, last = clause_offsets[text], clause_offsets[text + 1]
+    kept, never = 0, False
+    for clause in range(first, last):
+        size, always = 0, False
+        for place in range(starts[clause], starts[clause + 1]):
+            number = sets.number[tests[place]]
+            if number == NOT_COMPUTED:
+                size += nodes[tests[place]].size
+            elif number >= 0:
+                size += sets.starts[number + 1] - sets.starts[number]
+            else:
+                always |= number == ADMITS_ALL
+        sizes[clause] = -1 if always else size
+        never |= size == 0 and not always
+        kept += not always
+    if never or kept == 0:
+        for clause in range(first, last):
+            sizes[clause] = -1
+    if never:
+        return DISJUNCTIVE  # of no clauses
+    return form if kept else NOT_MADE
+
+
 @compiled
 def count_records(nodes, starts, tests, clause_offsets, form, sets, sizes):
-    """sizes[c]: how many records clause c takes, -1 for one that can never hold. A conjunctive form in which a computed set admits
-    nothing or everything is not made after all."""
+    """sizes[c]: how many records clause c takes, -1 for one that is left out, because it can never hold. In a conjunctive form a set that
+    admits nothing is left out of its clause, and one that admits everything makes its clause superfluous; a form of which nothing remains
+    is not made after all."""
     for text in range(len(form)):
+        if form[text] in (CONJUNCTIVE, WEAKENED):
+            form[text] = count_alternatives(nodes, starts, tests, clause_offsets, text, form[text], sets, sizes)
+            continue
         for clause in range(clause_offsets[text], clause_offsets[text + 1]):
             size = 0
             for place in range(starts[clause], starts[clause + 1]):
@@ -72,14 +102,10 @@ def count_records(nodes, starts, tests, clause_offsets, form, sets, sizes):
                     size += node.size
                 elif number >= 0:
                     size += sets.starts[number + 1] - sets.starts[number]
-                elif form[text] >= CONJUNCTIVE:
-                    form[text] = NOT_MADE
                 elif number == ADMITS_NONE:
                     size = -1
                     break
             sizes[clause] = size
-        if form[text] == NOT_MADE:
-            sizes[clause_offsets[text] : clause_offsets[text + 1]] = -1
 
 
 @piece

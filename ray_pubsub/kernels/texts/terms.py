@@ -30,10 +30,11 @@ from ray_pubsub.kernels.texts.tokens import (
     word_at,
 )
 
-__all__ = ["JOINTS", "LEVEL", "copy_term", "ends_predicate", "is_quantifier", "term_end"]
+__all__ = ["DEPTH", "JOINTS", "LEVEL", "copy_term", "ends_predicate", "is_quantifier", "term_end"]
 
-JOINTS, LEVEL = 4, 5
-"""What is counted in `state`: the words `and` and `or` inside of values, and the parentheses around the predicate that is read."""
+JOINTS, LEVEL, DEPTH = 4, 5, 6
+"""What is counted in `state`: the words `and` and `or` inside of values, the parentheses around the predicate that is read, and the depth of
+the text."""
 OPEN_BRACKET, CLOSE_BRACKET, BAR = 0x5B, 0x5D, 0x7C
 CASE_LETTERS, END_LETTERS = 0x63617365, 0x656E64
 ANY_LETTERS, ALL_LETTERS = 0x616E79, 0x616C6C

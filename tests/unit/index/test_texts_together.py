@@ -71,6 +71,21 @@ TERMS = [
     "s like '\u00e9!%' and end = 5 and case = 4 and length(case) > 1",
     "lower(s) ilike 'A%' and lower(s) = 'AB' or upper(s) = 'ab'",
 ]
+CALLED = [
+    "list_contains(tags, 'a') and x = 5 or not list_contains ( tags , 'b' ) and not (list_has_any(tags, ['a', 'c']) or x > 3)",
+    "exists(items, price < 5 and not (color = 'red' or n in (1, 2))) and (x = 1 or exists(tags, element like 'a%'))",
+    "not exists(items, exists(parts, n > 1)) or 'a' = any(tags) and 1 < all(l1) or not 'a' != any(tags)",
+    "ip_in(src, '10.0.0.0/8', '2001:db8::/32') or not ip_in(src, '10.1.0.0/16') and x = 5",
+    "geo_within(x, y, 1.5, 2, 300) or geo_in_box(x, y, 0, 0, 5, 5) and not geo_in_polygon(x, y, 'POLYGON((0 0, 9 0, 0 9, 0 0))')",
+    "x < y and not x >= z or x in (1, y, z) and x not between y and 5 or length(s) = x",
+    "starts_with(s, 'a') or not ends_with(s, '%') and contains(s, '_') or starts_with(s, '\u00e9') and not contains(s, 'it''s')",
+    "list_has_all(tags, ['a', 'b', 'a']) or not list_has_all(tags, ['a']) or len(tags) = 2 and list_contains(tags, s)",
+    "(list_contains(tags, 'a')) is null or (list_contains(tags, 'b') or x = 5) = true or x = 5 and y in (2, null)",
+    "not (not (not list_contains(tags, null) or not list_has_any(tags, [null])) and list_contains(['a', 'b'], s))",
+    " and ".join(
+        f"(a{number} = 1 or list_contains(tags, 't{number}') or not exists(items, n = {number}))" for number in range(9)
+    ),
+]
 BAD = [
     "", " ", "x", "x =", "x = 5 -- comment", "x = 5 /* comment */", "# x = 5", "(x = 5", "x = 5)", "x = 5 y = 6", "x in ()",
     "x in (1, 'a')", "x = 'open", '"open = 1', '"" = 1', "x = 5a", "x=5and y=6", "x = 1.2.3", "x = 1e", "x = 99999999999999999999",
@@ -125,12 +140,21 @@ def check_equal_to_scan(
 
 def test_most_texts_are_read_by_the_kernels() -> None:
     for ignore_case in (False, True):
-        texts = GOOD + TERMS
+        texts = GOOD + TERMS + CALLED
         assert [texts[place] for place in compile_texts(texts, Limits(), ignore_case=ignore_case).left.tolist()] == []
 
 
 def test_errors_are_those_of_the_grammar() -> None:
-    texts = [text for pair in zip(BAD, GOOD * 4, strict=False) for text in pair]
+    called = [
+        "list_contains(tags)",
+        "exists(items, n ** 5)",
+        "ip_in(x, '10.0.0.1/8')",
+        "5 = any(x",
+        "x < y <",
+        "list_contains(tags, 'a'",
+    ]
+    bad = [*BAD, *called, *(f"x = 1 and (y = 2 or {text})" for text in called)]
+    texts = [text for pair in zip(bad, (GOOD + CALLED) * 4, strict=False) for text in pair]
     assert outcomes(texts) == [outcome(text) for text in texts]
 
 
@@ -141,6 +165,12 @@ def test_errors_are_those_of_the_grammar() -> None:
         (Limits(nesting_depth=3), "((x = 1) or (y = 2 and (z = 3 or not w)))"),
         (Limits(nesting_depth=4), "not not not x = 1"),
         (Limits(leaves=2), "x = 1 or y = 2 or z"),
+        (Limits(leaves=3), "x = 1 or y in (1, z) or list_contains(z, 1)"),
+        (Limits(leaves=2), "x = 1 or exists(y, z = 1 or w = 1 and v = 1)"),
+        (Limits(nesting_depth=4), "x = 1 or not exists(y, z = 1 or w = 1 and v = 1)"),
+        (Limits(nesting_depth=3), "not (x = 1 or exists(y, not z = 1))"),
+        (Limits(set_size=2), "x = 1 or list_has_any(y, [1, 2, 3])"),
+        (Limits(word_length=5), "x = 1 or list_contains(abcdef, 1)"),
         (Limits(set_size=2), "x in (1, 2, 3)"),
         (Limits(pattern_length=3), "s like 'abcd'"),
         (Limits(pattern_length=3), "s like 'ab\u00e9'"),
@@ -209,10 +239,39 @@ def test_hand_picked_texts_match_as_the_scan_does() -> None:
     names += [f"{letter}{number}" for letter in "ab" for number in range(12)]
     random_ = random.Random(1)
     events = [{name: random_.choice(values) for name in names if random_.random() < 0.8} for _ in range(150)]
-    check_equal_to_scan(GOOD + TERMS, events)
-    check_equal_to_scan(GOOD + TERMS, events, Limits(clauses=1))
-    check_equal_to_scan(GOOD + TERMS, events, ignore_case=True)
-    check_equal_to_scan(GOOD + TERMS, events, Limits(clauses=1), ignore_case=True)
+    lists = [[], ["a"], ["b", "a", 1], ["c", None], [2, 5], "a", None]
+    items = [[], [{"price": 3, "color": "RED", "n": 4}], [{"parts": [{"n": 2}]}, {"n": 1, "price": 1}], 5]
+    for event in events:
+        event |= {"tags": random_.choice(lists), "l1": random_.choice(lists), "items": random_.choice(items)}
+        event["src"] = random_.choice(["10.1.2.3", "10.2.0.0", "2001:db8::1", "::1", "x", 5])
+    for texts in (GOOD + TERMS, CALLED):
+        for limits in (None, Limits(clauses=1)):
+            check_equal_to_scan(texts, events, limits)
+            check_equal_to_scan(texts, events, limits, ignore_case=True)
+
+
+def test_alternatives_that_always_hold_or_never() -> None:
+    """In a conjunctive form, what admits everything or nothing is left out."""
+    parts = [f"(a{number} = 1 or b{number} = 2 or c like '%{number}%')" for number in range(9)]
+    odd = [
+        "(x is null or x is not null or a1 = 1)",
+        "(s = 'a' and s = 'b' or a1 = 1)",
+        "s < '' and s > 'a'",
+        "not (s >= '' or s < '')",
+    ]
+    odd += ["(x is null and x is not null or s < '')", "(s like '%a%' and not s like '%a%')"]
+    texts = [" and ".join([*parts, each]) for each in odd] + [
+        " and ".join([*parts, *odd[:2]]),
+        " and ".join([odd[0]] * 3),
+    ]
+    assert len(compile_texts(texts, Limits()).left) <= 1
+    random_ = random.Random(2)
+    names = [f"{letter}{number}" for letter in "ab" for number in range(9)]
+    events = [
+        {name: random_.choice((1, 2)) for name in names} | {"c": "0123456789"[random_.randrange(9) :], "s": random_.choice(("", "a", "b"))}
+        for _ in range(60)
+    ]  # fmt: skip
+    check_equal_to_scan(texts, events)
 
 
 @given(st.lists(cases(), min_size=1, max_size=8), st.sampled_from([1, 4, 64]))

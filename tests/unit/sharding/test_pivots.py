@@ -178,11 +178,29 @@ def test_many_texts_have_the_routes_of_each(seed: int) -> None:
     """With frequencies that tell all attributes apart, so that their uses do not matter."""
     random = Random(seed)
     texts = [expression(random, random.randint(1, 9)) for _ in range(300)]
+    called = [
+        "list_contains(a1, 'x')",
+        "exists(a2, a1 > 1 and n = 2)",
+        "ip_in(a3, '10.0.0.0/8')",
+        "'x' = any(a4)",
+        "a5 < a6",
+        "a7 in (1, a8)",
+    ]
+    called += ["geo_within(a9, a10, 1, 2, 3)", "not list_has_any(a11, ['x', 'y'])", "(list_contains(a12, 'x')) is null"]
+    texts += [
+        f"{random.choice(('', 'not '))}({random.choice(called)} {random.choice(('and', 'or'))} {text})"
+        for text in texts[:100]
+    ]
+    texts += called
     texts += ["true", "a1 = null or a2 = 1", "not (a1 is null)", "a1 = 1 or true", "not false and a3", "", "a1 ="]
     frequency = {f"a{number}": random.random() for number in range(30)}
-    found = TextsToRoute(texts, Limits()).routes(PivotChooser(frequency))
-    parse = ShapeCache(Limits()).parse
+    together, parse = PivotChooser(frequency), ShapeCache(Limits()).parse
+    found = TextsToRoute(texts, Limits()).routes(together)
     assert found[:-2] == [PivotChooser(frequency).route(parse(text)) for text in texts[:-2]]
+    alone = PivotChooser(frequency)
+    for text in texts[:-2]:
+        alone.route(parse(text))
+    assert {name: count for name, count in together.uses.items() if count} == dict(alone.uses)
     assert found[-2:] == [None, None]
 
 
