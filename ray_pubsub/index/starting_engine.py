@@ -1,7 +1,7 @@
-"""An engine for the first minute: while another process compiles the kernels, a small index is answered by the scan, which needs none.
+"""An engine for the first minute: while another process compiles the kernels, an index is answered by the scan, which needs none.
 
-As soon as kernels are ready, or when the index gets large, everything moves to the requested engine. Answers are the same throughout: the
-scan is the specification of all engines.
+As soon as kernels are ready, when the index gets large, or when scanning would take longer than to compile the kernels that are needed,
+everything moves to the requested engine. Answers are the same throughout: the scan is the specification of all engines.
 """
 
 from __future__ import annotations
@@ -16,17 +16,44 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.saved_state import SavedState
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.contract import BuiltParts, Engine, EngineStats, Source, View
+from ray_pubsub.engines.contract import BuiltParts, Engine, EngineStats, Hits, Source, View
 from ray_pubsub.engines.explain.plan import IndexPlan
 from ray_pubsub.engines.scan import ScanEngine
 from ray_pubsub.kernels.readiness import are_ready
+from ray_pubsub.model.attribute_tree import AttributeTree
 from ray_pubsub.model.event_batch import EventBatch
+from ray_pubsub.model.single_event import SingleEvent
 
-__all__ = ["StartingEngine"]
+__all__ = ["StartingEngine", "StartingView"]
 
-FEW = 1000
-"""More subscriptions than this are not scanned, because an event would take milliseconds. The kernels that are needed are then compiled
-here."""
+FEW = 20_000
+"""More subscriptions than this are not scanned. The kernels that are needed are then compiled here."""
+SCANNED, MOST_SECONDS = 4e-6, 5.0
+"""The approximate seconds that it takes to compare an event with a subscription, and those that may be spent on it: compiling here would
+take as long, and after it each event takes microseconds."""
+
+
+class StartingView:
+    """The subscriptions at one moment, scanned as long as that is worth while."""
+
+    def __init__(self, starting: StartingEngine, scanned: View, subscriptions: int, changes: int) -> None:
+        self._starting, self._scanned = starting, scanned
+        self._subscriptions, self._changes = subscriptions, changes
+
+    @property
+    def attributes(self) -> AttributeTree:
+        return self._scanned.attributes
+
+    def match(self, events: EventBatch) -> Hits:
+        return self._chosen(events).match(events)
+
+    def match_single(self, event: SingleEvent) -> NDArray[np.int64]:
+        return self._chosen(event).match_single(event)
+
+    def _chosen(self, events: EventBatch) -> View:
+        """Returns the view to match events against. The engine's own is used only if nothing was changed meanwhile."""
+        moved = self._starting.before_scan(SCANNED * events.size * self._subscriptions, self._changes)
+        return self._scanned if moved is None else moved
 
 
 class StartingEngine:
@@ -38,6 +65,9 @@ class StartingEngine:
         self._sources: dict[int, Source] = {}
         self._engine: Engine = self._scan
         self._moving = threading.RLock()
+        self._changes = 0
+        self._seconds = 0.0
+        """That were spent on scanning."""
 
     def add(self, slot: int, source: Source, replaced: int) -> None:
         with self._moving:
@@ -88,13 +118,24 @@ class StartingEngine:
         if self._scan is None:
             return self._engine.view()
         with self._moving:
-            return self._started().view()
+            view = self._started().view()
+            return view if self._scan is None else StartingView(self, view, len(self._sources), self._changes)
+
+    def before_scan(self, seconds: float, changes: int) -> View | None:
+        """Called before a scan that will take about so many seconds, of what there was after so many changes. Returns the view to use
+        instead, if that is too long."""
+        with self._moving:
+            self._seconds += seconds
+            if self._scan is not None and self._seconds <= MOST_SECONDS:
+                return None
+            return self._started(FEW + 1).view() if changes == self._changes else None
 
     def explain(self, events: EventBatch) -> IndexPlan:
         with self._moving:
             return self._started().explain(events)
 
     def _note(self, removed: list[int], added: dict[int, Source]) -> None:
+        self._changes += 1
         if self._scan is not None:
             for slot in removed:
                 self._sources.pop(slot, None)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ray_pubsub.columns.texts.known_patterns import KnownPatterns
 from ray_pubsub.columns.texts.parsed_texts import ParsedTexts
 from ray_pubsub.columns.texts.text_compiler import portions
 from ray_pubsub.columns.vocabulary import Vocabulary
@@ -25,7 +26,7 @@ class TextsToRoute:
 
     def __init__(self, texts: Sequence[str], limits: Limits, *, ignore_case: bool = False) -> None:
         self._parsed = [
-            ParsedTexts(texts[start:stop], limits, Vocabulary(), ignore_case=ignore_case, lowering=False)
+            ParsedTexts(texts[start:stop], limits, KnownPatterns(Vocabulary()), ignore_case=ignore_case, lowering=False)
             for start, stop in portions(texts)
         ]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.opaque.pattern_list import key_of_leaf, leaf_of_key, moved_keys, texts_of_keys
 from ray_pubsub.columns.test_records import ABSENCE, RECORD, TEST, Form, Side, TestRecord, piece_record
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.kernels.columns.opaque_sets import NEGATED_PATTERN, distinct_sets, gather_runs
+from ray_pubsub.kernels.columns.opaque_sets import NEGATED_PATTERN, distinct_sets, gather_runs, take_records
 from ray_pubsub.kernels.columns.runs import distinct_pairs
 from ray_pubsub.language.pattern_test import ValueTest, value_test
 from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, Cut, PatternTest, ValueSet
@@ -135,9 +135,8 @@ class OpaqueSets:
         """Returns these sets, in this order."""
         pieces, piece_offsets = gather_runs(self.piece_offsets, numbers)
         patterns, pattern_offsets = gather_runs(self.pattern_offsets, numbers)
-        return OpaqueSets(
-            self.attributes[numbers], piece_offsets, self.pieces[pieces], pattern_offsets, self.patterns[patterns]
-        )
+        records = take_records(self.pieces, pieces)
+        return OpaqueSets(self.attributes[numbers], piece_offsets, records, pattern_offsets, self.patterns[patterns])
 
     def strings(self) -> Longs:
         """Returns the numbers of all strings in pieces and patterns."""

@@ -1,6 +1,6 @@
 """Computes sets of values that are not single records: ranges of strings, absence, patterns, and combinations of these.
 
-Kernels do the work (kernels/texts/computed_sets.py). Python sorts the strings, and finds where the strings with a given prefix end.
+Kernels do the work (kernels/texts/computed_sets.py). Python sorts the strings.
 """
 
 from __future__ import annotations
@@ -11,19 +11,15 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.opaque.opaque_sets import OpaqueSets
 from ray_pubsub.columns.test_records import TEST, Form
 from ray_pubsub.columns.texts.parsed_texts import ParsedTexts
-from ray_pubsub.kernels.texts.computed_sets import EQUALITY, NO_SUCCESSOR, StringOrder, compute_sets, used_strings
+from ray_pubsub.kernels.texts.computed_sets import StringOrder, compute_sets, used_strings
 from ray_pubsub.kernels.texts.cuts import CUT
 from ray_pubsub.kernels.texts.normal_form import NODES, TESTS, Work
 from ray_pubsub.kernels.texts.records import NOT_COMPUTED, ComputedSets, used_sets
-from ray_pubsub.language.patterns import prefix_successor
 
 __all__ = ["SetComputer", "SetList"]
 
 EMPTY = np.empty(0, CUT), np.empty(0, TEST)
 ORDERED, PREFIXED = 1, 2
-LAST_PLAIN = "\ud000"
-"""Characters before this one have a successor of their own; the general case is slower."""
-UNKNOWN = -1
 
 
 class SetList:
@@ -62,9 +58,7 @@ class SetComputer:
         self._strings = parsed.vocabulary.strings
         number = parsed.vocabulary.attributes.number
         self._attributes = np.array([number(name, parsed.terms.get(name)) for name in parsed.attributes], np.int32)
-        self._prefix = np.full(len(self._strings), UNKNOWN, np.int64)
-        self._prefix_end = np.zeros(len(self._strings), np.int64)
-        """As in StringOrder, for all patterns requested so far."""
+        parsed.patterns.make_room()
 
     def compute(self, work: Work) -> ComputedSets:
         """Returns the sets of the nodes of `work`."""
@@ -82,34 +76,16 @@ class SetComputer:
         return ComputedSets(number, starts, records, self._attributes)
 
     def _order(self, work: Work, used: NDArray[np.uint8]) -> StringOrder:
-        strings = self._strings
-        marks = np.zeros(len(self._prefix), np.uint8)
+        strings, known = self._strings, self._parsed.patterns
+        marks = np.zeros(len(strings), np.uint8)
         used_strings(self._parsed.columns, work.nodes, used, marks)
         chosen = np.flatnonzero(marks & ORDERED)
         patterns = np.flatnonzero(marks & PREFIXED)
         if len(patterns):
-            self._find_prefixes(patterns[self._prefix[patterns] == UNKNOWN].tolist())
-            ends = self._prefix_end[patterns]
-            chosen = np.unique(np.concatenate([chosen, self._prefix[patterns], ends[ends >= 0]]))
+            known.find_prefixes(patterns)
+            ends = known.prefix_end[patterns]
+            chosen = np.unique(np.concatenate([chosen, known.prefix[patterns], ends[ends >= 0]]))
         number = np.array(sorted(chosen.tolist(), key=strings.texts.__getitem__), np.int64)
         rank = np.zeros(len(strings), np.int64)
         rank[number] = np.arange(len(number))
-        return StringOrder(rank, number, self._prefix, self._prefix_end)
-
-    def _find_prefixes(self, patterns: list[int]) -> None:
-        """For each `like` that has wildcards only at its ends, finds the number of its prefix, and of the least string above all that
-        have the prefix."""
-        if not patterns:
-            return
-        strings = self._strings
-        texts = [strings.texts[pattern] for pattern in patterns]
-        prefixes = [text.rstrip("%") for text in texts]
-        successors = [
-            prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix and prefix[-1] < LAST_PLAIN else prefix_successor(prefix)
-            for prefix in prefixes
-        ]
-        self._prefix[patterns] = strings.numbers(prefixes)
-        ends = np.array(strings.numbers(successor or "" for successor in successors), np.int64)
-        ends[[successor is None for successor in successors]] = NO_SUCCESSOR
-        ends[[len(text) == len(prefix) for text, prefix in zip(texts, prefixes, strict=True)]] = EQUALITY
-        self._prefix_end[patterns] = ends
+        return StringOrder(rank, number, known.prefix, known.prefix_end)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.string_hashes import distinct_of
 from ray_pubsub.columns.texts.called_predicates import NO_PART, CalledPredicates, leaves_of, most_depth
-from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.columns.texts.known_patterns import KnownPatterns
 from ray_pubsub.kernels.texts import layout
 from ray_pubsub.kernels.texts.layout import Parsed
 from ray_pubsub.kernels.texts.parse import parse_texts
@@ -26,8 +26,6 @@ from ray_pubsub.language.building.term_kinds import kind_of
 from ray_pubsub.language.case_folding import fold_term
 from ray_pubsub.language.functions.folding import simple_lower
 from ray_pubsub.language.parser import parse_value
-from ray_pubsub.language.patterns import compile_regexp
-from ray_pubsub.language.plain_regexps import is_plainly_valid
 from ray_pubsub.language.printer import computed_name
 from ray_pubsub.language.terms import Attribute, Call, Condition, Term
 from ray_pubsub.model.event_batch import split_number
@@ -53,10 +51,12 @@ class ParsedTexts:
     numbers."""
 
     def __init__(
-        self, texts: Sequence[str], limits: Limits, vocabulary: Vocabulary, *, ignore_case: bool = False, lowering: bool = True
+        self, texts: Sequence[str], limits: Limits, patterns: KnownPatterns, *, ignore_case: bool = False, lowering: bool = True
     ) -> None:  # fmt: skip
-        """`ignore_case`: every text ignores case (language/case_folding.py). `lowering`: see CalledPredicates."""
-        self.vocabulary, self._limits, self._ignore_case = vocabulary, limits, ignore_case
+        """Names get numbers in the vocabulary of `patterns`. `ignore_case`: every text ignores case (language/case_folding.py). `lowering`:
+        see CalledPredicates."""
+        self.patterns, self.vocabulary = patterns, patterns.vocabulary
+        self._limits, self._ignore_case = limits, ignore_case
         data, start, stop = _encoded(texts, limits)
         self.columns = Parsed.with_room(len(texts), len(data))
         named = TextLimits(
@@ -69,7 +69,7 @@ class ParsedTexts:
         self._buffer = self.columns.buffer[:written]
         self.terms: dict[str, Term] = {}
         """Of the computed attributes."""
-        self._called = CalledPredicates(vocabulary, limits, ignore_case=ignore_case, lowering=lowering)
+        self._called = CalledPredicates(self.vocabulary, limits, ignore_case=ignore_case, lowering=lowering)
         part_of = self._parse_called()
         self.attributes = self._number_attributes()
         self._number_strings()
@@ -229,8 +229,7 @@ class ParsedTexts:
         """Checks the regular expressions. The kernel has checked the patterns of `like`."""
         first = self.leaves["first"][self.leaves["operator"] == layout.REGEXP]
         patterns = self.operands["whole"][first]
-        texts = self.vocabulary.strings.texts
-        bad = [pattern for pattern in np.unique(patterns).tolist() if not _is_regexp(texts[pattern])]
+        bad = self.patterns.bad_regexps(np.unique(patterns).tolist())
         for operand in first[np.isin(patterns, bad)].tolist():
             self._refuse(operand)
 
@@ -240,16 +239,6 @@ class ParsedTexts:
 
     def _refuse_leaf(self, leaf: int) -> None:
         self.read[int(np.searchsorted(self.columns.leaf_offsets, leaf, side="right")) - 1] = False
-
-
-def _is_regexp(pattern: str) -> bool:
-    if is_plainly_valid(pattern):
-        return True
-    try:
-        compile_regexp(pattern)
-    except words.BadConstant:
-        return False
-    return True
 
 
 def _encoded(texts: Sequence[str], limits: Limits) -> TextBytes:

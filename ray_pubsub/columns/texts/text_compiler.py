@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.test_records import TEST
 from ray_pubsub.columns.texts.computed_sets import SetComputer, SetList
+from ray_pubsub.columns.texts.known_patterns import KnownPatterns
 from ray_pubsub.columns.texts.parsed_texts import ParsedTexts
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.kernels.columns.code_space import ClauseRows
@@ -33,8 +34,8 @@ from ray_pubsub.settings import Limits
 
 __all__ = ["CompiledTexts", "compile_texts", "kernels_are_loaded", "portions"]
 
-CHARACTERS_AT_ONCE, TEXTS_AT_ONCE = 1 << 21, 1 << 16
-"""The size of a portion: large enough that calling a kernel costs nothing in comparison, small enough to keep scratch memory low."""
+CHARACTERS_AT_ONCE, TEXTS_AT_ONCE = 1 << 23, 1 << 16
+"""The size of a portion: large enough that strings which repeat are cut out and numbered once, small enough to keep scratch memory low."""
 LEAST_ROOM, MOST_AHEAD = 1 << 16, 1 << 20
 
 
@@ -59,10 +60,11 @@ def compile_texts(
 ) -> CompiledTexts:
     """Compiles texts, and reports which texts must be compiled one by one. Without `runs`, every test is one record."""
     vocabulary, sets = Vocabulary(), SetList()
+    patterns = KnownPatterns(vocabulary)
     form = np.full(len(texts), NOT_MADE, np.uint8)
     parts: list[_Part] = []
     for start, stop in portions(texts):
-        parsed = ParsedTexts(texts[start:stop], limits, vocabulary, ignore_case=ignore_case)
+        parsed = ParsedTexts(texts[start:stop], limits, patterns, ignore_case=ignore_case)
         parts += _clauses(parsed, limits, sets, form[start:stop], start, runs)
     lengths = [np.diff(part.offsets) for part in parts]
     owners = np.concatenate([part.owners for part in parts]) if parts else np.empty(0, np.int64)

@@ -18,6 +18,7 @@ from ray_pubsub.engines.contract import Source
 from ray_pubsub.errors import RayPubSubError, Rejection
 from ray_pubsub.index.storage.saved_texts import SavedText
 from ray_pubsub.kernels.index.hits import MULTIPLE, RESIDUAL
+from ray_pubsub.kernels.readiness import are_ready
 from ray_pubsub.language.shapes import Expression, ShapeCache
 from ray_pubsub.language.terms import attributes_of, attributes_of_term, is_computed
 from ray_pubsub.model.arguments import are_ids, check_id
@@ -32,8 +33,9 @@ LONG_TEXT = 4000
 """A text with more characters is compiled by kernels even if it comes alone: in Python that would take milliseconds, under the index's
 lock."""
 
-LONG_TEXTS = 50_000
-"""Texts with more characters in all are compiled by kernels, however few they are."""
+LONG_TEXTS, TEXTS_TO_COMPILE_KERNELS = 50_000, 20_000_000
+"""Texts with more characters in all are compiled by kernels, however few they are. While these kernels are not compiled themselves, which
+takes as long as to parse so many characters in Python, nothing less is."""
 
 AT_ONCE = 1024
 """The number of texts that are parsed together, and then compiled, if the kernels do not read them."""
@@ -41,14 +43,21 @@ AT_ONCE = 1024
 
 def are_worth_compiling(texts: Sequence[str]) -> bool:
     """Returns whether there are enough texts, or long enough ones, to be compiled together."""
-    if len(texts) >= (TEXTS_FOR_KERNELS if kernels_are_loaded() else TEXTS_TO_LOAD_KERNELS):
+    loaded = kernels_are_loaded()
+    if not loaded and not are_ready():
+        return _characters(texts) > TEXTS_TO_COMPILE_KERNELS
+    if len(texts) >= (TEXTS_FOR_KERNELS if loaded else TEXTS_TO_LOAD_KERNELS):
         return True
-    return any(map(is_long, texts)) or sum(len(text) for text in texts if isinstance(text, str)) > LONG_TEXTS
+    return any(map(is_long, texts)) or _characters(texts) > LONG_TEXTS
 
 
 def is_long(text: object) -> bool:
     """Returns whether a text is compiled by kernels even if it comes alone."""
-    return isinstance(text, str) and len(text) > LONG_TEXT
+    return isinstance(text, str) and len(text) > LONG_TEXT and (kernels_are_loaded() or are_ready())
+
+
+def _characters(texts: Sequence[str]) -> int:
+    return sum(len(text) for text in texts if isinstance(text, str))
 
 
 class TextBatch(Sequence[Source]):

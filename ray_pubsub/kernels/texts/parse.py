@@ -1,7 +1,7 @@
 """From the bytes of many texts to their predicates and programs (layout.py): language/parser.py's precedence climbing, without objects.
 
-A value that is more than a name is cut out as it is written (terms.py), and so is a predicate that only Python can read. A text with anything else that is unexpected, an error or a limit
-that is exceeded, is left out: language/parser.py reads it, or says what is wrong.
+A value that is more than a name is cut out as it is written (terms.py), and so is a predicate that only Python can read. A text with
+anything else that is unexpected, an error or a limit that is exceeded, is left out: language/parser.py reads it, or says what is wrong.
 """
 
 from __future__ import annotations

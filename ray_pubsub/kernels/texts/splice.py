@@ -63,8 +63,8 @@ def copy_leaf(source, operands, number, target, target_operands, at, operand):
 @compiled
 def splice(parsed, part_of, parts, room, empty):
     """Returns leaves, operands, program, program_offsets and leaf_offsets as in Parsed, with the part part_of[leaf] in the place of each
-    leaf for which this is not negative. `room`: how many leaves, operands and program items there are at most; `empty`: arrays of leaves and
-    of operands."""
+    leaf for which this is not negative. `room`: how many leaves, operands and program items there are at most; `empty`: arrays of
+    leaves and of operands."""
     leaves, operands = np.empty(room[0] + 1, empty[0].dtype), np.empty(room[1], empty[1].dtype)
     program = np.empty(room[2], np.int32)
     texts = len(parsed.depth)

@@ -33,8 +33,8 @@ from ray_pubsub.kernels.texts.tokens import (
 __all__ = ["DEPTH", "JOINTS", "LEVEL", "copy_term", "ends_predicate", "is_quantifier", "term_end"]
 
 JOINTS, LEVEL, DEPTH = 4, 5, 6
-"""What is counted in `state`: the words `and` and `or` inside of values, the parentheses around the predicate that is read, and the depth of
-the text."""
+"""What is counted in `state`: the words `and` and `or` inside of values, the parentheses around the predicate that is read, and the depth
+of the text."""
 OPEN_BRACKET, CLOSE_BRACKET, BAR = 0x5B, 0x5D, 0x7C
 CASE_LETTERS, END_LETTERS = 0x63617365, 0x656E64
 ANY_LETTERS, ALL_LETTERS = 0x616E79, 0x616C6C

@@ -11,14 +11,21 @@ from functools import lru_cache
 __all__ = ["simple_lower", "simple_upper"]
 
 
+CHANGED_OTHERWISE = "\u0130", "\u03a3"
+"""Capital letters whose lower case Python makes of two characters, or makes depend on what is beside it."""
+
+
 def simple_lower(text: str) -> str:
     """Returns the text in lower case."""
-    return text.lower() if text.isascii() else "".join(map(_lower, text))
+    if not text.isascii() and any(letter in text for letter in CHANGED_OTHERWISE):
+        return "".join(map(_lower, text))
+    return text.lower()
 
 
 def simple_upper(text: str) -> str:
     """Returns the text in upper case."""
-    return text.upper() if text.isascii() else "".join(map(_upper, text))
+    changed = text.upper()  # it does not depend on what is beside a character, but may make several of one
+    return changed if len(changed) == len(text) else "".join(map(_upper, text))
 
 
 @lru_cache(maxsize=4096)

@@ -15,9 +15,11 @@ import pytest
 
 from ray_pubsub import MatchIndex
 from ray_pubsub.index import starting_engine
+from ray_pubsub.index.bulk import text_batch
 from ray_pubsub.index.segmented_index import SegmentedIndex
 from ray_pubsub.index.starting_engine import StartingEngine
 from ray_pubsub.kernels import readiness
+from ray_pubsub.model.events import read_events
 from ray_pubsub.warming.background import offer_background
 
 EVENTS = [{"a": number % 7, "b": number % 5, "s": f"x{number % 3}"} for number in range(40)]
@@ -116,6 +118,44 @@ def test_a_large_index_does_not_wait(compiler: Compiler, monkeypatch: pytest.Mon
     assert is_starting(index)
     index.add(10, "a = 3")
     assert not is_starting(index) and index.match({"a": 3}) == [3, 10]
+
+
+def test_what_takes_longer_than_compiling_is_not_scanned(compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starting_engine, "MOST_SECONDS", 35 * 10 * starting_engine.SCANNED)
+    index = MatchIndex()
+    for number in range(10):
+        index.add(number, f"a = {number % 7}")
+    assert [len(index.match_many(EVENTS[:30])[2]), index.match({"a": 3})] == [2, [3]] and is_starting(index)
+    found = index.match_many(EVENTS[:30])
+    assert [len(found[place]) for place in (1, 3, 5)] == [2, 1, 1] and not is_starting(index)
+
+
+def test_a_view_is_scanned_if_subscriptions_were_changed_since(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starting_engine, "MOST_SECONDS", 0.0)
+    index = MatchIndex()
+    index.add("x", "a = 1")
+    catalogue, engine = index._books
+    before = engine.view()
+    batch = read_events([{"a": 1}], None, before.attributes)
+    index.add("y", "b is null")  # a match of the batch, which was read before anybody asked for b
+    assert catalogue.ids(before.match(batch).slots).tolist() == ["x"] and is_starting(index)
+    assert index.match({"a": 1, "b": 1}) == ["x"] and not is_starting(index)
+
+
+def test_texts_are_parsed_in_python_until_kernels_are_ready(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_batch, "kernels_are_loaded", lambda: False)
+    texts = [f"a = {number % 7}" for number in range(2000)]
+    assert not text_batch.are_worth_compiling(texts) and not text_batch.is_long("a = 1" + " " * 10_000)
+    index = MatchIndex()
+    assert index.add_many(range(2000), texts).added == 2000 and is_starting(index)
+    assert index.match({"a": 3}) == list(range(3, 2000, 7)) and is_starting(index)
+    assert text_batch.are_worth_compiling(["a = 1" + " " * 1_000_000] * 20)
+    compiler.running = False
+    assert text_batch.are_worth_compiling(texts) and text_batch.is_long("a = 1" + " " * 10_000)
 
 
 def test_intervals_and_files_need_the_engine(compiler: Compiler, tmp_path: Path) -> None:

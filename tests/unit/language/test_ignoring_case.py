@@ -153,3 +153,15 @@ def test_ilike_and_ignore_case_compare_in_lower_case_and_do_not_fold() -> None:
         assert plain.match({"name": right}) == ([f"regexp {number}"] if len(right) == 1 else [])
         assert sorted(plain.match({"name": left})) == [f"ilike {number}", f"regexp {number}"]
         assert folded.match({"name": left.upper() if len(left.upper()) == 1 else left}) == [number]
+
+
+def test_case_is_changed_character_by_character() -> None:
+    """In whole texts Python makes several characters of some, and of others what depends on their neighbours."""
+    blocks = range(0x3000), range(0xA640, 0xAC00), range(0xFB00, 0xFB20), range(0x10400, 0x10480)
+    for character in (chr(number) for block in blocks for number in block):
+        alone = character.lower()[:1]
+        assert (
+            simple_lower(f"A{character}B\u00e9") == f"a{alone}b\u00e9" and simple_lower(f"a{character}") == f"a{alone}"
+        )
+        assert simple_upper(f"a{character}b\u00e9") == f"A{simple_upper(character)}B\u00c9"
+        assert len(simple_upper(character)) == 1
