@@ -122,8 +122,8 @@ class StartingEngine:
             return view if self._scan is None else StartingView(self, view, len(self._sources), self._changes)
 
     def before_scan(self, seconds: float, changes: int) -> View | None:
-        """Called before a scan that will take about so many seconds, of what there was after so many changes. Returns the view to use
-        instead, if that is too long."""
+        """Called before a scan of the subscriptions that there were after this many changes. `seconds`: how long it will take, about. If
+        that is too long, returns the view to use instead."""
         with self._moving:
             self._seconds += seconds
             if self._scan is not None and self._seconds <= MOST_SECONDS:

@@ -130,17 +130,12 @@ class Seen(Enum):
 class ShapeCache:
     """Parses texts, remembering the shapes seen. Bounded: when full, it is emptied. Safe to share between threads."""
 
+    _read = staticmethod(parse)
+
     def __init__(
-        self,
-        limits: Limits,
-        capacity: int = 4096,
-        cutter: Cutter | None = None,
-        *,
-        ignore_case: bool = False,
-        read: Callable[[str, Limits], Tree] = parse,
+        self, limits: Limits, capacity: int = 4096, cutter: Cutter | None = None, *, ignore_case: bool = False
     ) -> None:
-        """`ignore_case`: every expression ignores case (`fold_case`). `read`: parses the first texts of a shape."""
-        self._read = read
+        """`ignore_case`: every expression ignores case (`fold_case`)."""
         self._limits = limits
         self.ignore_case = ignore_case
         self._capacity = capacity
@@ -188,8 +183,7 @@ class ShapeCache:
                     return Expression(text, shape, values)
             except (words.BadConstant, ExpressionError):
                 pass  # the full parse below names the predicate
-        tree = self._read(text, self._limits)
-        tree = fold_case(tree) if self.ignore_case else tree
+        tree = fold_case(self._read(text, self._limits)) if self.ignore_case else self._read(text, self._limits)
         if key not in self._shapes:
             if len(self._shapes) >= self._capacity:
                 self._shapes = {}

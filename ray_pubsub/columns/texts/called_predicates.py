@@ -58,6 +58,12 @@ class _NotExpressible(Exception):  # noqa: N818 - never leaves this file
     """Raised for a predicate that leaves cannot express: its text is compiled alone."""
 
 
+class _Shapes(ShapeCache):
+    """Asks no grammar what is wrong with a predicate: the whole text is parsed again to say so."""
+
+    _read = staticmethod(read)
+
+
 class CalledPredicates:
     """The predicates of a portion of texts. Part number k belongs to one predicate as it is, or negated."""
 
@@ -65,7 +71,7 @@ class CalledPredicates:
         """Without `lowering`, a function that is true or false becomes one leaf, on an attribute of its own: where only the attributes
         matter that it depends on."""
         self._vocabulary, self._lowering = vocabulary, lowering
-        self._shapes = ShapeCache(limits, ignore_case=ignore_case, read=read)
+        self._shapes = _Shapes(limits, ignore_case=ignore_case)
         self.terms: dict[str, Term] = {}
         """Of the computed attributes that the parts test."""
         self.names: list[str] = []
@@ -171,7 +177,7 @@ class CalledPredicates:
                 raise AssertionError(f"not a leaf: {leaf}")
         if escape is not None and not escape.isascii():
             raise _NotExpressible
-        attribute = -1 if isinstance(leaf, Constant) else self._attribute(leaf.attribute)  # type: ignore[union-attr]
+        attribute = -1 if isinstance(leaf, Constant) else self._attribute(leaf.attribute)
         first = len(self._operands)
         self._operands += map(self._operand, operands)
         if escape is not None:

@@ -116,8 +116,8 @@ class ParsedTexts:
         sizes = [np.diff(offsets)[used].sum() for offsets in (parts.leaf_offsets, first, parts.program_offsets)]
         room = np.array([len(self.leaves), len(self.operands), len(columns.program)]) + sizes
         self._buffer = np.concatenate([self._buffer, np.frombuffer(bytes(called.escapes), np.uint8)])
-        *spliced, program_offsets, leaf_offsets = splice(columns, part_of, parts, room, NO_OPERANDS)
-        self.columns = Parsed(*spliced, program_offsets, leaf_offsets, self._buffer, columns.depth)
+        leaves, operands, program, program_offsets, leaf_offsets = splice(columns, part_of, parts, room, NO_OPERANDS)
+        self.columns = Parsed(leaves, operands, program, program_offsets, leaf_offsets, self._buffer, columns.depth)
         self.leaves, self.operands = self.columns.leaves[:-1], self.columns.operands
 
     def _number_attributes(self) -> list[str]:

@@ -34,8 +34,8 @@ LONG_TEXT = 4000
 lock."""
 
 LONG_TEXTS, TEXTS_TO_COMPILE_KERNELS = 50_000, 20_000_000
-"""Texts with more characters in all are compiled by kernels, however few they are. While these kernels are not compiled themselves, which
-takes as long as to parse so many characters in Python, nothing less is."""
+"""Texts with more characters in all are compiled by kernels, however few they are. As long as these kernels are not compiled themselves,
+only more than the second number are: compiling the kernels takes as long as parsing that many in Python."""
 
 AT_ONCE = 1024
 """The number of texts that are parsed together, and then compiled, if the kernels do not read them."""
