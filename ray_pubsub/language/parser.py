@@ -78,7 +78,7 @@ def parse_value(text: str, limits: Limits) -> Term | None:
     return found
 
 
-def read(text: str, limits: Limits) -> Tree:
+def read(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
     """Returns the tree, by this parser alone. One of the exceptions GIVEN_UP means that the grammar must parse the text."""
     check_size(text, limits)
     depth, tree = _condition(_Parser(text, limits).expression())
