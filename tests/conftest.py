@@ -84,11 +84,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    gc.collect()
     gc.freeze()
     gc.enable()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
     gc.unfreeze()  # libraries report what is left when the process ends
 
