@@ -1,5 +1,5 @@
 """Adding texts whose shapes do not repeat: conjunctions and nested expressions of 10 leaves, files of large rules, with patterns and
-without, and the expressions of the differential tests."""
+without, rules of other sorts (written.py), and the expressions of the differential tests."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hypothesis.strategies import SearchStrategy
 import ray_pubsub
 from benchmarks.rules.report import Report
 from benchmarks.rules.sizes import Sizes
+from benchmarks.rules.written import RULES, written_event
 from ray_pubsub.language.printer import write
 from tests.generators import trees
 from tests.rich_expressions import rich_texts
@@ -49,6 +50,11 @@ def run(report: Report, sizes: Sizes) -> None:
     rate = added(report, "rules as Sigma's", rules, sigma_event)
     note = f"{sum(map(len, rules)) / len(rules):,.0f} characters a rule"
     report.line("rules as the Sigma import writes them", rate, "a second", must=2000, aim=5000, note=note)
+    for what, make in RULES.items():
+        counts = [random_.randint(5, 50) for _ in range(count // 8)]
+        rate = added(report, what, [make(random_, leaves) for leaves in counts], written_event)
+        note = f"5 to 50 leaves, {rate * sum(counts) / len(counts):,.0f} leaves a second"
+        report.line(what, rate, "a second", must=2000, aim=5000, note=note)
     for what, texts in (("predicates", drawn(trees().map(write), count)), ("terms", drawn(rich_texts(), count))):
         rate = added(report, f"differential tests, {what}", texts, drawn_event)
         report.line(f"differential tests, {what}", rate, "a second", must=2000, aim=5000, note=f"{len(texts):,} texts")

@@ -11,13 +11,13 @@ from functools import lru_cache
 __all__ = ["simple_lower", "simple_upper"]
 
 
-CHANGED_OTHERWISE = "\u0130", "\u03a3"
+DOTTED_I, SIGMA = "\u0130", "\u03a3"
 """Capital letters whose lower case Python makes of two characters, or makes depend on what is beside it."""
 
 
 def simple_lower(text: str) -> str:
     """Returns the text in lower case."""
-    if not text.isascii() and any(letter in text for letter in CHANGED_OTHERWISE):
+    if not text.isascii() and (DOTTED_I in text or SIGMA in text):
         return "".join(map(_lower, text))
     return text.lower()
 
