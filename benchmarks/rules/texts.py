@@ -50,9 +50,9 @@ def run(report: Report, sizes: Sizes) -> None:
     rate = added(report, "rules as Sigma's", rules, sigma_event)
     note = f"{sum(map(len, rules)) / len(rules):,.0f} characters a rule"
     report.line("rules as the Sigma import writes them", rate, "a second", must=2000, aim=5000, note=note)
-    for what, make in RULES.items():
+    for what, written in RULES.items():
         counts = [random_.randint(5, 50) for _ in range(count // 8)]
-        rate = added(report, what, [make(random_, leaves) for leaves in counts], written_event)
+        rate = added(report, what, [written(random_, leaves) for leaves in counts], written_event)
         note = f"5 to 50 leaves, {rate * sum(counts) / len(counts):,.0f} leaves a second"
         report.line(what, rate, "a second", must=2000, aim=5000, note=note)
     for what, texts in (("predicates", drawn(trees().map(write), count)), ("terms", drawn(rich_texts(), count))):
