@@ -33,6 +33,7 @@ NAMES = [
     "stores",
     "updates",
     "urgency",
+    "value_codes",
 ]
 
 IN_SERVERS = {

@@ -3,6 +3,7 @@ results; what is written between the two marks of the document is replaced, the 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.figures.claims import PAPERS
@@ -17,6 +18,8 @@ from benchmarks.figures.taken import taken
 __all__ = ["generated", "write_document"]
 
 BEGIN, END = "<!-- begin: written by python -m benchmarks figures --document -->", "<!-- end -->"
+LARGE = "paper"
+"""The folder, beside the data, and the scale of measurements at the papers' own sizes. There may be some, of some figures."""
 UPDATES = {"DEXIN's data": "dexin-n", "GEM's data": "gem-n", "REIN's data": "rein-n", "OpIndex's data": "opindex-n"}
 
 
@@ -30,16 +33,49 @@ def write_document(path: Path, folder: Path, scale: str) -> None:
 def generated(folder: Path, scale: str) -> str:
     sweeps = dict.fromkeys(_sweep(claim.name) for claims in PAPERS.values() for claim in claims)
     files = {name: ResultsFile(folder / "data" / f"{name}.csv", scale) for name in sweeps}
+    large = _large(folder, sweeps)
     lines = [*findings_lines(files), "## How it was measured", ""]
-    lines += [*_provenance(files), _tally(files)]
+    lines += [*_provenance(files), _tally(files), *_tally_of_large(files, large)]
     for paper, claims in PAPERS.items():
         lines += [f"## {paper}", ""]
         for claim in claims:
-            lines += _section(claim, files[_sweep(claim.name)])
+            sweep = _sweep(claim.name)
+            lines += _section(claim, files[sweep], large.get(sweep))
     return "\n".join([*lines, *_false_positives(files), *_updates(files)])
 
 
-def _provenance(files: dict[str, ResultsFile]) -> list[str]:
+def _large(folder: Path, sweeps: Iterable[str]) -> dict[str, ResultsFile]:
+    """Returns what was measured at the papers' own sizes."""
+    paths = {name: folder / LARGE / "data" / f"{name}.csv" for name in sweeps}
+    found = {name: ResultsFile(path, LARGE) for name, path in paths.items() if path.exists()}
+    return {name: file for name, file in found.items() if file.rows}
+
+
+def _tally_of_large(files: dict[str, ResultsFile], large: dict[str, ResultsFile]) -> list[str]:
+    """How often the papers and the measurements at their own sizes agree, beside the same checks at the small ones."""
+    if not large:
+        return []
+    checked = [
+        (check, claim.name)
+        for claims in PAPERS.values()
+        for claim in claims
+        if _sweep(claim.name) in large
+        for check in claim.checks
+    ]
+    counts = [
+        [check.outcome(where[_sweep(name)], _measure(name)).agrees for check, name in checked].count("yes")
+        for where in (large, files)
+    ]
+    return [
+        f"Measured at the papers' own sizes as well: {len(large)} of {len(files)} sweeps. Of their {len(checked)} checks {counts[0]} "
+        f"agree there and {counts[1]} at the small scale. Both are shown below; everything else is of the small scale. Measurements at the "
+        f"papers' sizes:",
+        "",
+        *_provenance(large, processes=1),
+    ]
+
+
+def _provenance(files: dict[str, ResultsFile], processes: int = 2) -> list[str]:
     """Returns where and when the measurements were taken; every different note once."""
     found: dict[str, list[str]] = {}
     for file in files.values():
@@ -47,7 +83,7 @@ def _provenance(files: dict[str, ResultsFile]) -> list[str]:
             found.setdefault(name, []).append(text)
     return [
         *(f"- {name}: {'; '.join(dict.fromkeys(texts))}" for name, texts in found.items()),
-        f"- measured: {taken(files.values())}",
+        f"- measured: {taken(files.values(), processes)}",
         "",
     ]
 
@@ -81,24 +117,36 @@ def _measure(name: str) -> str:
     return PICTURES[name].measure if name in PICTURES else TABLES[name].measures[0]
 
 
-def _section(claim: Claim, results: ResultsFile) -> list[str]:
-    if claim.name in TABLES:
-        table = TABLES[claim.name]
-        title, shown = table.title, table_lines(table, x_of(table.sweep), results)
-    else:
-        title = PICTURES[claim.name].title
-        shown = [f"![{title}](experiments/{claim.name}.png)"]
-    lines = [f"### {title}", "", f"The paper: {claim.text}", "", *shown, "", _size(results), ""]
-    if claim.name in PICTURES and (curve := _last_values(PICTURES[claim.name], results)):
-        lines += [curve, ""]
+def _section(claim: Claim, results: ResultsFile, large: ResultsFile | None) -> list[str]:
+    lines = [f"### {_title(claim)}", "", f"The paper: {claim.text}", "", *_shown(claim, results, "experiments")]
+    if large is not None:
+        lines += ["At the paper's own sizes:", "", *_shown(claim, large, f"experiments/{LARGE}")]
     if claim.checks:
-        lines += ["| | the paper | here | agree? |", "|---|---|---|---|"]
-        outcomes = [check.outcome(results, _measure(claim.name)) for check in claim.checks]
-        lines += [f"| {each.what} | {each.paper} | {each.here} | {each.agrees} |" for each in outcomes]
+        measured = [results] if large is None else [results, large]
+        names = ("here", "agree?", "at the paper's sizes", "agree?")[: 2 * len(measured)]
+        lines += ["| | the paper | " + " | ".join(names) + " |", "|---" * (2 + len(names)) + "|"]
+        for check in claim.checks:
+            outcomes = [check.outcome(each, _measure(claim.name)) for each in measured]
+            cells = [cell for each in outcomes for cell in (each.here, each.agrees)]
+            lines.append("| " + " | ".join([outcomes[0].what, outcomes[0].paper, *cells]) + " |")
         lines.append("")
     if claim.why:
         lines += [f"How we explain it (not measured): {claim.why}", ""]
     return lines
+
+
+def _title(claim: Claim) -> str:
+    return TABLES[claim.name].title if claim.name in TABLES else PICTURES[claim.name].title
+
+
+def _shown(claim: Claim, results: ResultsFile, folder: str) -> list[str]:
+    """Returns a figure or table, what it rests on, and the last values of its curves."""
+    if claim.name in TABLES:
+        table = TABLES[claim.name]
+        return [*table_lines(table, x_of(table.sweep), results), "", _size(results), ""]
+    lines = [f"![{_title(claim)}]({folder}/{claim.name}.png)", "", _size(results), ""]
+    curve = _last_values(PICTURES[claim.name], results)
+    return [*lines, curve, ""] if curve else lines
 
 
 def _last_values(picture: Picture, results: ResultsFile) -> str:

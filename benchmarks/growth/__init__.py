@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks growth", description=__doc__)
     parser.add_argument(
-        "--most", type=int, default=1_000_000, help="the largest number of subscriptions; 10,000,000 needs 14 GB"
+        "--most", type=int, default=1_000_000, help="the largest number of subscriptions; 10,000,000 takes 8 GB"
     )
     parser.add_argument("--folder", type=Path, default=Path("experiments/growth"))
     options = parser.parse_args(arguments)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.growth.axes import SHAPES, Axis
-from benchmarks.growth.fitting import STEEPEST, fit_power
+from benchmarks.growth.fitting import STEEPEST, fit_axis, fit_power
 from benchmarks.growth.results import GrowthFile
 
 __all__ = ["MEASURES", "growth_lines", "predictions"]
@@ -55,15 +55,17 @@ def expectations(results: GrowthFile) -> list[str]:
 
 def slopes(results: GrowthFile, axes: Sequence[Axis]) -> list[str]:
     lines = ["## Fitted growth", "",
-             "cost = constant + factor · size^exponent, by least relative squares; where the error is large, the cost does not follow a "
-             "power: the default changes its engine, or few subscriptions are left to look at.", "",
+             "cost = constant + factor · size^exponent, by least relative squares. Where that is wrong by more than half, the cost "
+             "follows no power and the table says between what it lies: the default changes its engine, or few subscriptions are left "
+             "to look at.", "",
              "![Growth](growth.png)", "", "| what grows | measure | fit | largest error |", "|---|---|---|---|"]  # fmt: skip
     for axis in axes:
         rows = results.of(axis.name)
         for measure, title in MEASURES.items():
-            steepest = STEEPEST if axis.name in SHAPES else 2.0
-            fit = fit_power([row["size"] for row in rows], [row[measure] for row in rows], steepest)
-            lines.append(f"| {axis.label} | {title} | {fit} | {fit.error:.0%} |")
+            values = [row[measure] for row in rows]
+            fit = fit_axis(axis.name, [row["size"] for row in rows], values)
+            error = f"{fit.error:.0%}" if fit.holds else f"from {min(values):.3g} to {max(values):.3g}"
+            lines.append(f"| {axis.label} | {title} | {fit} | {error} |")
     return [*lines, ""]
 
 
@@ -76,7 +78,8 @@ def update_lines(rows: list[dict[str, Any]]) -> list[str]:
         )
     some = [row for row in rows if row["changes"]]
     fit = fit_power([row["changes"] for row in some], [row["one_ms"] for row in some])
-    return [*lines, "", f"One event, by the changes before it: {fit} ms (largest error {fit.error:.0%}).", ""]
+    last = f"One event, by the changes before it: {fit} ms (largest error {fit.error:.0%})."
+    return [*lines, "", *([last, ""] if fit.holds else [])]
 
 
 def cluster_lines(results: GrowthFile) -> list[str]:

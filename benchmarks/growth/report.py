@@ -43,6 +43,7 @@ def report(most: int, folder: Path) -> None:
     with console.status("measuring") as status:
         for make in SHAPES.values():
             measure_index(make(FIRST))
+        measure_changes(FIRST, CHANGES[-1])
         for axis in axes_to(most):
             for size in axis.sizes:
                 status.update(f"{axis.name} {size:g}")

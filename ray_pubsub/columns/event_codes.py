@@ -17,7 +17,7 @@ from ray_pubsub.columns.string_hashes import distinct_of
 from ray_pubsub.columns.string_table import StringTable
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.kernels.columns.cells import order_by_row, pattern_cells
-from ray_pubsub.kernels.columns.coding import encode_lanes
+from ray_pubsub.kernels.columns.coding import RANKED, encode_lanes
 from ray_pubsub.model.event_batch import Cells, EventBatch, Flags, Layout
 from ray_pubsub.model.single_event import SingleEvent
 from ray_pubsub.model.text_column import TextColumn
@@ -109,6 +109,29 @@ def _plan(layout: Layout, space: CodeSpace, vocabulary: Vocabulary) -> LanePlan:
     return LanePlan(column, track, strings, patterns)
 
 
+FEW = 4
+"""Up to this many numbers of an event are coded one by one, which takes a third of a microsecond each; arrays for the kernel take three."""
+
+
+class IntegerTrack(NamedTuple):
+    """A track that needs no operands in memory (`kernels/columns/coding.py`)."""
+
+    target: int
+    """The position of the code."""
+    place: int
+    """The position of the value."""
+    base: int
+    """The code of everything below `least`."""
+    least: int
+    largest: int
+
+    def code(self, value: int) -> int:
+        """The same as `direct_offset`, of a whole number."""
+        if value < self.least:
+            return self.base
+        return self.base + 2 * (min(value, self.largest + 1) - self.least) + (value <= self.largest)
+
+
 class _SinglePlan(NamedTuple):
     """What coding needs to know about single events of one layout."""
 
@@ -124,6 +147,8 @@ class _SinglePlan(NamedTuple):
     """Positions of values with patterns, and those patterns."""
     numbers: bool
     """Whether some values are not strings."""
+    integers: list[IntegerTrack] | None
+    """Those values, if they are few and may be coded one by one."""
     track: NDArray[np.int32]
     cell_offsets: NDArray[np.int64]
     extended: dict[tuple[int, ...], NDArray[np.int32]]
@@ -156,7 +181,20 @@ def _single_plan(event: SingleEvent, space: CodeSpace, vocabulary: Vocabulary) -
     ]
     patterns = [(place, space.pattern_sets[int(plan.column[place])]) for place in plan.patterns]
     cells = np.arange(len(plan.column) + 1)
-    return _SinglePlan(places, column, strings, others, patterns, len(strings) < len(places), plan.track, cells, {})
+    numbers = len(strings) < len(places)
+    integers = _integer_tracks(places, plan.track, space) if numbers else None
+    return _SinglePlan(places, column, strings, others, patterns, numbers, integers, plan.track, cells, {})
+
+
+def _integer_tracks(places: NDArray[np.int64], track: NDArray[np.int32], space: CodeSpace) -> list[IntegerTrack] | None:
+    """Returns the tracks of the values that are no strings, or None if they are many or one of them has its operands in memory."""
+    targets = np.flatnonzero(track[places] >= 0)
+    tracks = track[places[targets]]
+    least, count = space.least[tracks], space.count[tracks]
+    if len(targets) > FEW or (least == RANKED).any():
+        return None
+    columns = (targets, places[targets], space.base[tracks], least, least + (count - 1))
+    return [IntegerTrack(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 
 
 def encode_single(
@@ -185,7 +223,14 @@ def encode_single(
             patterned += said
         if columns:
             column = plan.with_patterns(columns)
-    if plan.numbers:
+    if plan.integers is not None and all(type(plains[each.place]) is int for each in plan.integers):
+        several = [0] * len(plan.places)
+        for each in plan.integers:
+            several[each.target] = each.code(plains[each.place])
+        for (target, _, _), code in zip(plan.others, of_strings, strict=True):
+            several[target] = code
+        codes = np.array(several + patterned, dtype=np.int32)
+    elif plan.numbers:
         cells = event.cells()
         every = np.empty(len(plains), dtype=np.int32)
         encode_lanes(plan.track, plan.cell_offsets, cells.whole, cells.rest, space.row, every)

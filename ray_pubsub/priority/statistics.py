@@ -16,6 +16,10 @@ from ray_pubsub.priority.rule_maintenance import RuleKeeper
 __all__ = ["ConfirmationStats", "FilterStats", "PriorityStats", "SignatureCacheStats", "VectorStats", "statistics_of"]
 
 
+SHOWN = 8
+"""Sets of attributes that the text of statistics names; `vectors` has all."""
+
+
 @dataclass(frozen=True, slots=True)
 class VectorStats:
     """The rules of one set of attributes, whose combinations of bins are signatures."""
@@ -114,8 +118,9 @@ class PriorityStats:
             *(f"  {reason}: {counted(count, 'rule')}" for reason, count in self.exact_reasons.items()),
             *(
                 f"  {', '.join(vector.attributes) or 'no attributes'}: {vector.signatures:,} signatures, bins {list(vector.bins)}"
-                for vector in self.vectors
+                for vector in self.vectors[:SHOWN]
             ),
+            *([f"  … and {len(self.vectors) - SHOWN:,} more sets of attributes"] if len(self.vectors) > SHOWN else []),
             *(
                 f"  filter {level}: {counted(each.keys, 'key')}, {each.bits:,} bits, {each.fill:.0%} full, "
                 f"false positives {each.rate:.2%}"

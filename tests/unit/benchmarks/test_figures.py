@@ -172,6 +172,7 @@ def test_the_seconds_of_all_points_are_added_up(tmp_path: Path) -> None:
     results.append([{"place": 0, "series": "rein"}, {"place": 1, "cpu_s": 3.0, "wall_s": 4.0}])
     text = "2 points, 103 s of processor time: 52 s on 2 cores that are free, 67 s elapsed on this machine with 2 processes"
     assert taken([results]) == text
+    assert taken([results], 1) == "2 points, 103 s of processor time, 134 s elapsed on this machine"
 
 
 def test_texts_of_a_workload_are_its_subscriptions() -> None:
@@ -229,12 +230,38 @@ def test_every_figure_has_a_claim_about_series_that_it_shows() -> None:
             assert named - {None} <= set(sweep.series), (claim.name, each)  # type: ignore[union-attr]
 
 
+def test_what_was_measured_at_the_papers_sizes_is_shown_beside_the_rest(tmp_path: Path) -> None:
+    docs = Path(__file__).parents[3] / "docs" / "experiments"
+    shutil.copytree(docs / "data", tmp_path / "data")
+    without = generated(tmp_path, "small")
+    assert "sizes" not in without.partition("### DEXIN Fig. 17")[2].partition("###")[0]
+    (tmp_path / "paper" / "data").mkdir(parents=True)
+    path = tmp_path / "paper" / "data" / "dexin-methods.csv"
+    results = ResultsFile(path, "paper")
+    shared = {"sweep": "dexin-methods", "status": "ok", "subscriptions": 1_000_000, "events": 20}
+    curves = {"dexin, published": (3.0, 3.1), "dexin, exclusive only": (9.0, 4.0), "dexin, inclusive only": (4.0, 3.5)}
+    for series, times in curves.items():
+        results.append(
+            shared | {"series": series, "place": place, "x": x, "mean_ms": took}
+            for place, x, took in zip((0, 4), (0.001, 0.2), times, strict=True)
+        )
+    text = generated(tmp_path, "small")
+    assert "Measured at the papers' own sizes as well: 1 of" in text and "4 checks 3 agree there" in text
+    section = text.partition("### DEXIN Fig. 17")[2].partition("###")[0]
+    assert "(experiments/paper/dexin-17.png)" in section and "Measured with 1,000,000 subscriptions" in section
+    assert "| the paper | here | agree? | at the paper's sizes | agree? |" in section
+    assert re.search(r"\| dexin, exclusive only \| falls \| .* \| falls \(0\.44 .\) \| yes \|", section)
+    assert re.search(r"\| dexin, inclusive only \| grows \| .* \| flat \(0\.88 .\) \| no \|", section)
+    assert len(text) > len(without)
+
+
 def test_the_document_says_what_the_data_show(tmp_path: Path) -> None:
     """The kept document is the one that its data give, so that no number in it is typed."""
     docs = Path(__file__).parents[3] / "docs"
     text = (docs / "experiments.md").read_text()
     kept = text.partition(BEGIN)[2].partition(END)[0].strip()
     shutil.copytree(docs / "experiments" / "data", tmp_path / "data")
+    shutil.copytree(docs / "experiments" / "paper" / "data", tmp_path / "paper" / "data")
     assert kept == generated(tmp_path, "small").strip()
     files = {path.stem: ResultsFile(path, "small") for path in (tmp_path / "data").glob("*.csv")}
     assert all(finding(files).holds for finding in FINDINGS)

@@ -11,7 +11,7 @@ from benchmarks.growth.axes import axes_to
 from benchmarks.growth.cluster_check import measure_cluster
 from benchmarks.growth.cluster_model import ShardCosts, model_cluster
 from benchmarks.growth.document import growth_lines, predictions
-from benchmarks.growth.fitting import Fit, fit_power
+from benchmarks.growth.fitting import Fit, fit_axis, fit_power
 from benchmarks.growth.messages import measure_messages
 from benchmarks.growth.report import shard_plan
 from benchmarks.growth.results import GrowthFile
@@ -27,6 +27,17 @@ def test_a_power_is_found(constant: float, factor: float, exponent: float) -> No
     assert fit.exponent == pytest.approx(exponent, abs=0.02)
     assert fit.error < 0.02
     assert fit.at(3_000_000) == pytest.approx(constant + factor * 3_000_000**exponent, rel=0.05)
+
+
+def test_a_cost_that_falls_and_one_that_is_no_power() -> None:
+    sizes = [100, 1000, 10_000, 60_000]
+    falling = fit_axis("sparse-d", sizes, [5.0 / size + 0.01 for size in sizes])
+    assert falling.exponent == pytest.approx(-1.0, abs=0.02) and falling.holds
+    assert fit_axis("dense-n", sizes, [5.0 / size + 0.01 for size in sizes]).exponent >= 0, (
+        "what is extrapolated does not fall"
+    )
+    jumping = fit_axis("rate", sizes, [0.02, 0.2, 0.02, 0.1])
+    assert not jumping.holds and str(jumping) == "no power of n"
 
 
 def test_the_largest_size_is_predicted_from_the_others() -> None:

@@ -68,6 +68,28 @@ def test_codes_of_one_and_of_many(texts: list[str]) -> None:
     assert [index.match(event) for event in EVENTS] == [sorted(found) for found in index.match_many(EVENTS)]
 
 
+NUMBERS = [4, 5, 6, 7, 12, 13, 14, 15, -(2**63), 2**63 - 1, 7.0, 7.5, -1e300, 1e300, True, "x"]
+
+
+@pytest.mark.parametrize("others", [0, 5], ids=["a few, coded one by one", "more, coded by the kernel"])
+def test_numbers_beside_strings_of_one_event(others: int) -> None:
+    """Around the operands, which are all integers from 5 to 13, and far from them."""
+    index = MatchIndex()
+    index.add_many(range(9), [f"n = {number} and s != 'b'" for number in range(5, 14)])
+    index.add_many(range(9, 9 + others), [f"o{number} = 1" for number in range(others)])
+    index.add("largest", "n <= 13 or m < 4")
+    engine = segmented(index)
+    attributes = engine.vocabulary.attributes.tree
+    block = PivotBlock(engine.snapshot.tail.table(), engine.vocabulary)
+    rest = {f"o{number}": number for number in range(others)}
+    events = [{"n": number, "s": "a", "m": 3} | rest for number in NUMBERS if number not in (True, "x")]
+    events += [{"n": number, "s": text} | rest for number in NUMBERS for text in ("b", "c")]
+    many = encode_events(from_dicts(events, None, attributes), block.space, engine.vocabulary)
+    for row, event in enumerate(events):
+        single = read_single(event, attributes)
+        assert cells(encode_events(single, block.space, engine.vocabulary), 0) == cells(many, row), event
+
+
 @pytest.mark.parametrize("event", EVENTS)
 def test_a_batch_of_one_becomes_a_single_event(event: dict[str, Any]) -> None:
     """As it arrives in a shard."""

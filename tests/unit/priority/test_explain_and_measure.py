@@ -105,6 +105,8 @@ def test_more_sets_of_attributes_than_vectors(vectors: int) -> None:
     assert stats.exact_rules == refused
     assert stats.exact_reasons == ({Refusal.VECTORS: refused} if refused else {})
     assert (f"{Refusal.VECTORS}: {refused} rules" in str(stats)) == (refused > 0)
+    assert str(stats).count(" signatures, bins ") == min(len(stats.vectors), 8), "a text is read, and is short"
+    assert (f"and {len(stats.vectors) - 8:,} more sets of attributes" in str(stats)) == (len(stats.vectors) > 8)
     assert set(rules.priorities([{f"a{number}": 1} for number in range(count)])) == {"high"}
     assert set(rules.priorities([{f"a{number}": 2} for number in range(count)])) == {"low"}
 
