@@ -126,7 +126,8 @@ class Application:
 
     def _client(self, route: Route, request: Request) -> Client:
         if self.settings.open:
-            check_same_origin(request.header("host"), request.header("origin"), self.settings.allow_hosts)
+            site = None if route.scope is None else request.header("sec-fetch-site")
+            check_same_origin(request.header("host"), request.header("origin"), self.settings.allow_hosts, site)
             return ANYBODY
         if route.scope is None:
             return request.client

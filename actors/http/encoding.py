@@ -24,15 +24,17 @@ MOST_ITEMS = 1_000_000
 
 
 def json_text(value: Any) -> bytes:
-    return json.dumps(value, default=_plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
-        errors="surrogatepass"
-    )
+    """Raises ValueError for infinities and NaN."""
+    try:
+        return READABLE(value).encode()
+    except UnicodeEncodeError:  # half of a surrogate pair: only an escape can carry it
+        return ESCAPED(value).encode()
 
 
 def encoded(value: Any, kind: str) -> bytes:
     """Encodes finite numbers, texts, lists and dicts; other values of events become text."""
     if kind == MSGPACK:
-        packed: bytes = msgpack.packb(_finite(value), default=_plain)
+        packed: bytes = msgpack.packb(_finite(value), default=_plain, unicode_errors="replace")
         return packed
     try:
         return json_text(value)
@@ -59,11 +61,14 @@ def delivery_plain(delivery: Delivery | DeadLetter, carried: dict[str, Any] | No
 
 
 def delivery_json(delivery: Delivery | DeadLetter, carried: dict[str, Any] | None = None) -> bytes:
-    """Returns the same as JSON in one line. An event that was published as JSON is not parsed: line breaks in it are white space."""
+    """Returns the same as JSON in one line. An event that was published as JSON is not parsed, because line breaks in it are white space;
+    only if it may have a NaN or an infinity, which the server reads as absent and most readers of JSON refuse."""
     head = json_text({**_fields(delivery), **carried} if carried else _fields(delivery))
     content = delivery.content
     if content is None:
         event = b"null"
+    elif content[:1] == b"{" and (b"NaN" in content or b"Infinity" in content):
+        event = encoded(json.loads(content), JSON)
     elif content[:1] == b"{":
         event = content.replace(b"\n", b" ").replace(b"\r", b" ")
     else:
@@ -116,3 +121,7 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(part) for part in value]
     return value
+
+
+READABLE = json.JSONEncoder(default=_plain, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+ESCAPED = json.JSONEncoder(default=_plain, ensure_ascii=True, separators=(",", ":"), allow_nan=False).encode

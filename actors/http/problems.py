@@ -84,6 +84,8 @@ def problem_of(error: BaseException) -> Problem:
         problem = Problem(error.status, "http", error.detail, error.fields)
         if error.status == 401:
             problem.headers.append((b"www-authenticate", b'Bearer realm="ray-pubsub"'))
+        if error.status == 405:
+            problem.headers.append((b"allow", ", ".join(error.fields["allowed"]).encode()))
         if "retry_after" in error.fields:
             problem.headers.append((b"retry-after", _seconds(error.fields["retry_after"])))
         return problem

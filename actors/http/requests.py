@@ -15,8 +15,8 @@ __all__ = ["Receive", "Request", "Response", "Send"]
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
-SLOWEST_BODY = 60.0
-"""The seconds to wait for the next part of a body."""
+SLOWEST_BODY, WHOLE_BODY = 60.0, 120.0
+"""The seconds to wait for the next part of a body, and for the end of one that is read as a whole."""
 
 
 class Response:
@@ -110,6 +110,7 @@ class Request:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yields the parts of the body as they arrive."""
+        self._check_encoding()
         while True:
             try:
                 message = await asyncio.wait_for(self._receive(), SLOWEST_BODY)
@@ -123,7 +124,15 @@ class Request:
                 return
 
     async def body(self) -> bytes:
-        """Returns the whole body. Raises HttpError if it is larger than the limit."""
+        """Returns the whole body. Raises HttpError if it is larger than the limit, or comes too slowly."""
+        self._check_encoding()
+        try:
+            async with asyncio.timeout(WHOLE_BODY):
+                return await self._body()
+        except TimeoutError:
+            raise HttpError(408, f"the body has not come within {WHOLE_BODY:g} s") from None
+
+    async def _body(self) -> bytes:
         message = await self._receive()  # most bodies come in one part
         if message["type"] == "http.disconnect":
             raise ConnectionResetError("the client has gone")
@@ -137,6 +146,11 @@ class Request:
             self._check(size)
             parts.append(part)
         return b"".join(parts)
+
+    def _check_encoding(self) -> None:
+        encoding = self.header("content-encoding")
+        if encoding is not None and encoding.lower() != "identity":
+            raise HttpError(415, f"bodies are sent as they are, not with the Content-Encoding {encoding!r}")
 
     def _check(self, size: int) -> None:
         if size > self.limit:

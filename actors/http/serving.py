@@ -32,7 +32,7 @@ BACKLOG = 2048
 USER_TIMEOUT = 10_000
 """Milliseconds after which TCP gives up a connection whose other side confirms nothing. Accepted connections inherit it. Streams
 acknowledge what they sent only later than that (`HttpSettings.settle`)."""
-FILES = 65_536
+FILES, SPARE_FILES = 65_536, 512
 PAUSE, LONGEST_PAUSE, WELL = 0.5, 10.0, 30.0
 """The seconds before a process that died is restarted; the pause doubles unless the process has lived for WELL seconds."""
 
@@ -122,14 +122,27 @@ def uvicorn_server(app: Application, settings: HttpSettings) -> Any:
     """Returns uvicorn with httptools and uvloop; ARCHITECTURE.md has the figures that decided."""
     try:
         import uvicorn
+
+        from actors.http.bounded_connection import BoundedConnection
     except ImportError as error:
         raise SettingError("http", f"needs: pip install 'ray-pubsub[http]' ({error})") from None
+    # Warnings are what clients cause: each bad request would be a line in the log.
     config = uvicorn.Config(
-        app, http="httptools", loop="uvloop", ws="none", access_log=False, log_level="warning", server_header=False,
-        date_header=False, timeout_keep_alive=75, timeout_graceful_shutdown=5, backlog=BACKLOG,
-        ssl_certfile=settings.certificate, ssl_keyfile=settings.key,
+        app, http=BoundedConnection, loop="uvloop", ws="none", access_log=False, log_level="error", server_header=False,
+        date_header=False, proxy_headers=False, timeout_keep_alive=75, timeout_graceful_shutdown=5, backlog=BACKLOG,
+        limit_concurrency=_most_connections(settings), ssl_certfile=settings.certificate, ssl_keyfile=settings.key,
     )  # fmt: skip
     return uvicorn.Server(config)
+
+
+def _most_connections(settings: HttpSettings) -> int:
+    """Some files are left for the connections to the server and to webhooks."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return (
+        settings.max_connections
+        if files == resource.RLIM_INFINITY
+        else max(1, min(settings.max_connections, files - SPARE_FILES))
+    )
 
 
 def listening_socket(settings: HttpSettings) -> socket.socket:

@@ -45,6 +45,8 @@ class HttpSettings:
     """The most bytes of a request that is read as a whole. NDJSON is read in portions, and may be longer."""
     max_line: int = MEGABYTE
     """The most bytes of one line of NDJSON."""
+    max_connections: int = 20_000
+    """The most connections at once, streams among them; further ones are refused. The limit of open files may be lower."""
     recent_events: int = 1000
     """The number of events kept in memory for back-tests, of at most 8 MB; 0 keeps none."""
     allow_networks: tuple[str, ...] = ()
@@ -62,6 +64,7 @@ class HttpSettings:
         check_whole("port", self.port, 0, 65535)
         check_whole("max_body", self.max_body, 1024)
         check_whole("max_line", self.max_line, 64)
+        check_whole("max_connections", self.max_connections, 1)
         check_whole("recent_events", self.recent_events, 0, 1_000_000)
         for name in ("webhook_timeout", "webhook_retry", "heartbeat", "settle"):
             check_seconds(name, getattr(self, name), zero=False)

@@ -22,6 +22,9 @@ __all__ = ["Dead", "Failures", "Flight", "Mailbox", "MailboxRun"]
 COUNTED = 8
 """The number of counters of a mailbox, beside those of its levels."""
 
+MOST_POLLED_BYTES = 32 << 20
+"""The most bytes of events that one poll hands out, unless a single event is larger."""
+
 MailboxRun = tuple[int, Sequence[int], Sequence[int] | int]
 """A level, sequence numbers, and their sizes or the one size of each."""
 
@@ -157,24 +160,36 @@ class Mailbox:
     # What goes out
 
     def hand_out(self, limit: int, lease: int, until: float) -> tuple[list[Flight], list[int]]:
-        """Hands out up to `limit` deliveries by priority. Returns them, and those that had expired."""
+        """Hands out up to `limit` deliveries by priority, fewer if they are large. Returns them, and those that had expired."""
         room = self._settings.in_flight_limit - len(self._in_flight) - len(self._delayed)
         taken = self._queue.take(max(min(limit, room), 0))
         self._count_lost(taken.lost)
         if not taken.deliveries:
             return [], [entry.item for entry in taken.lost]
+        deliveries = self._not_too_large(taken.deliveries)
         attempts = self._attempts
         if attempts:
-            flights = [Flight(each, lease, attempts.get(each.item, 0) + 1, until) for each in taken.deliveries]
+            flights = [Flight(each, lease, attempts.get(each.item, 0) + 1, until) for each in deliveries]
             for flight in flights:
                 if flight.attempt > 1:
                     self._redeliveries += 1
                     self._timed_out.pop(flight.sequence, None)
         else:
-            flights = [Flight(each, lease, 1, until) for each in taken.deliveries]
+            flights = [Flight(each, lease, 1, until) for each in deliveries]
         self._in_flight.update((flight.delivery.item, flight) for flight in flights)
         self._time(until, [flight.delivery.item for flight in flights])
         return flights, [entry.item for entry in taken.lost]
+
+    def _not_too_large(self, deliveries: list[TakenEntry]) -> list[TakenEntry]:
+        """Returns the first of these deliveries, as many as one answer carries; the others wait again. A poll is answered as a whole, and
+        many large events would fill the memory of every process on the way."""
+        left = MOST_POLLED_BYTES
+        for place, delivery in enumerate(deliveries):
+            left -= delivery.size
+            if left < 0 and place:
+                self._queue.requeue(deliveries[place:])
+                return deliveries[:place]
+        return deliveries
 
     def sweep(self, now: float) -> Failures:
         """Makes deliveries whose timer has ended wait again, or turns them into dead letters."""

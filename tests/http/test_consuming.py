@@ -138,7 +138,30 @@ def test_a_stream_that_is_resumed_continues_after_the_last_message(interface: In
     stats = interface.ask("GET", f"/v1/subscribers/{mailbox}/mailbox").data
     assert (stats["acked"], stats["in_flight"]) == (3, 2)
     stream.close()
-    assert interface.ask("GET", path, headers={"Last-Event-ID": "x"}).status == 422
+    for wrong in ("x", "9" * 5000):
+        assert interface.ask("GET", path, headers={"Last-Event-ID": wrong}).status == 422
+
+
+def test_to_look_at_a_stream_takes_nothing(interface: Interface, mailbox: str) -> None:
+    """The answer to HEAD has no body, so what it took would be acknowledged, and nobody would have seen it."""
+    publish(interface, mailbox, 0)
+    answer = interface.ask("HEAD", f"/v1/subscribers/{mailbox}/stream")
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    (delivery,) = poll(interface, mailbox)
+    assert delivery["attempt"] == 1
+
+
+def test_what_json_lacks_is_null_when_it_is_delivered(interface: Interface, mailbox: str) -> None:
+    """One such event would make a whole poll unreadable for most readers of JSON."""
+    event = b'{"box": "%s", "x": [NaN, "Infinity", 1.50], "y": -Infinity}' % mailbox.encode()
+    assert interface.ask("POST", "/v1/events", event).data["deliveries"]["delivered"] == 1
+    body = interface.ask("POST", f"/v1/subscribers/{mailbox}/poll").body
+
+    def constant(name: str) -> None:
+        raise AssertionError(name)
+
+    (found,) = json.loads(body, parse_constant=constant)["items"]
+    assert (found["event"]["x"], found["event"]["y"]) == ([None, "Infinity", 1.5], None)
 
 
 def test_a_stream_has_the_data_of_subscriptions_on_request(interface: Interface, mailbox: str) -> None:

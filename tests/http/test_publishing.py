@@ -117,6 +117,15 @@ def test_an_array_and_msgpack(interface: Interface, subscriber: str) -> None:
     answer = interface.ask("POST", "/v1/events?deliver=0", msgpack.packb([{"price": 1}, {"price": 20}]), headers=kind)
     assert msgpack.unpackb(answer.body)["matches"] == 1
     assert interface.ask("POST", "/v1/events", b"\xc1", headers=kind).status == 400
+    odd = interface.ask("POST", "/v1/events?deliver=0", b'[{"price": 1, "x": NaN, "y": 1e999},\n 7]').data
+    assert (odd["events"], odd["matches"], [each["position"] for each in odd["errors"]]) == (2, 1, [1])
+
+
+def test_wrong_formats_and_methods_say_what_is_right(interface: Interface) -> None:
+    form = interface.ask("POST", "/v1/events", b"{}", headers={"Content-Type": "application/x-www-form-urlencoded"})
+    assert form.status == 415 and "curl: --json" in form.data["detail"]
+    method = interface.ask("DELETE", "/v1/events")
+    assert (method.status, method.headers["allow"]) == (405, "POST")
 
 
 def test_cloud_events_in_all_modes_are_one_event(interface: Interface, subscriber: str) -> None:
@@ -145,6 +154,12 @@ def test_a_repetition_under_the_same_key_is_delivered_once(interface: Interface,
     assert other.data["deliveries"]["delivered"] == 3
     assert len(delivered(interface)) == 6
     assert interface.ask("POST", "/v1/events", body, headers={**NDJSON, "Idempotency-Key": "x" * 101}).status == 422
+    # Portions of one request have keys of their own, which are nobody else's.
+    long = b"".join(b'{"price": 1, "pad": "%s"}\n' % (b"x" * 15_000) for _ in range(80))
+    portions = interface.ask("POST", "/v1/events", long, headers={**NDJSON, "Idempotency-Key": "k"}).data["deliveries"]
+    alone = interface.ask("POST", "/v1/events", b'{"price": 1}', headers={"Idempotency-Key": "k#1"}).data["deliveries"]
+    assert (portions["delivered"], alone["delivered"], alone["duplicates"]) == (80, 1, 0)
+    assert len(delivered(interface)) == 81
 
 
 def test_sizes_are_limited(interface: Interface, subscriber: str) -> None:

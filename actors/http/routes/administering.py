@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["get_webhook", "list_tokens", "list_webhooks", "put_token", "put_webhook", "remove_token", "remove_webhook"]
 
+MOST_WEBHOOKS = 10_000
+"""All of them are in one file, which is written at every change, and each has a task."""
+
 
 async def list_webhooks(app: Application, request: Request) -> Response:
     may = request.client.may
@@ -27,6 +30,8 @@ async def put_webhook(app: Application, request: Request) -> Response:
     before = app.webhooks.get(id)
     if before is not None:
         request.client.check_subscriber(before.subscriber)
+    elif len(app.webhooks) >= MOST_WEBHOOKS:
+        raise SettingError("id", f"would be one more than {MOST_WEBHOOKS:,} webhooks, the most that there may be")
     webhook = webhook_of(id, given, before)
     request.client.check_subscriber(webhook.subscriber)
     app.webhooks.put(webhook)

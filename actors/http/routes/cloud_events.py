@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from actors.http.encoding import JSON, decoded, json_text
+from actors.http.json_array import documents_of_array
 from actors.http.problems import HttpError
 
 if TYPE_CHECKING:
@@ -31,10 +32,14 @@ def checked_envelope(envelope: Any) -> dict[str, Any]:
     return envelope
 
 
-def checked_batch(batch: Any) -> list[dict[str, Any]]:
-    if not isinstance(batch, list):
+def checked_batch(body: bytes) -> list[bytes]:
+    """Returns the envelopes of a batch, as they came."""
+    if body.lstrip()[:1] != b"[":
         raise HttpError(422, "a batch of CloudEvents is a JSON array")
-    return [checked_envelope(envelope) for envelope in batch]
+    envelopes = documents_of_array(body)
+    for envelope in envelopes:
+        checked_envelope(decoded(envelope, JSON))
+    return envelopes
 
 
 def binary_event(request: Request, body: bytes, kind: str) -> bytes:
@@ -59,4 +64,5 @@ def binary_event(request: Request, body: bytes, kind: str) -> bytes:
 
 def idempotency_key_of(source: str | None, id: str | None) -> str:
     """Returns the key of a CloudEvent. Source and id together identify it; if it is sent again, it is delivered once."""
-    return "ce:" + hashlib.sha256(f"{source}\n{id}".encode(errors="replace")).hexdigest()
+    # No client's name begins so.
+    return "#ce:" + hashlib.sha256(f"{source}\n{id}".encode(errors="replace")).hexdigest()

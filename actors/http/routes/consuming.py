@@ -59,7 +59,7 @@ async def poll(app: Application, request: Request) -> Response:
     return Response({"items": [delivery_plain(*each) for each in zip(found, carried, strict=True)]})
 
 
-async def stream(app: Application, request: Request) -> None:
+async def stream(app: Application, request: Request) -> Response | None:
     """Sends deliveries as server-sent events (`streams.event_stream`)."""
     subscriber = subscriber_of(request)
     ack = request.query("ack") or "auto"
@@ -67,11 +67,14 @@ async def stream(app: Application, request: Request) -> None:
         raise HttpError(422, f"ack must be auto or manual, not {ack!r}", setting="ack")
     window = request.whole("window", 10_000, 1, 20_000)
     given = request.header("last-event-id") or request.query("last_event_id")
-    if given is not None and not (given.isascii() and given.isdigit()):
-        raise HttpError(422, f"Last-Event-ID must be the id of a message, not {given!r}")
+    if given is not None and not (given.isascii() and given.isdigit() and len(given) < 20):
+        raise HttpError(422, f"Last-Event-ID must be the id of a message, not {given[:40]!r}")
+    if request.scope["method"] == "HEAD":
+        return Response(b"", kind="text/event-stream; charset=utf-8")  # without a body, what it takes would be lost
     app.backend.server  # noqa: B018 - raises if there is none
     how = StreamOptions(ack == "manual", window, request.flag("data"))
     await app.streams.serve(request, subscriber, how, int(given) if given else None)
+    return None
 
 
 def settling(method: str) -> Any:
@@ -93,7 +96,7 @@ def settling(method: str) -> Any:
         report = await app.backend.settle(method, subscriber, receipts, *arguments)
         if method != "extend":
             app.streams.settled(subscriber, receipts)
-        if method in ("nack", "extend"):
+        if method in ("nack", "extend") and report.accepted:
             app.wakeups.wake_in(subscriber, delay)
         return Response(_report(report))
 

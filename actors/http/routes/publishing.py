@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from actors.client.publish_result import PublishResult
-from actors.http.encoding import JSON, MSGPACK, decoded, json_text
+from actors.http.encoding import JSON, MSGPACK, decoded
+from actors.http.json_array import documents_of_array
 from actors.http.problems import HttpError, problem_of
 from actors.http.requests import Request, Response
 from actors.http.routes.cloud_events import binary_event, checked_batch, checked_envelope, idempotency_key_of
@@ -25,6 +26,7 @@ __all__ = ["NDJSON", "PUBLISHED", "keyed", "portions_of", "publish"]
 
 NDJSON = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/json-lines")
 CLOUD_EVENT, CLOUD_BATCH = "application/cloudevents+json", "application/cloudevents-batch+json"
+FORM = "application/x-www-form-urlencoded"
 PUBLISHED = (JSON, NDJSON[0], MSGPACK, CLOUD_EVENT, CLOUD_BATCH)
 PORTION = 1 << 20
 """The bytes of NDJSON in one publication."""
@@ -48,19 +50,19 @@ async def publish(app: Application, request: Request) -> Response:
     elif kind == CLOUD_EVENT:
         envelope = checked_envelope(decoded(body, JSON))
         key = key or idempotency_key_of(envelope["source"], envelope["id"])
-        body = json_text(envelope)
+        body = _in_one_line(body)
     elif kind == CLOUD_BATCH:
-        body, single = b"\n".join(map(json_text, checked_batch(decoded(body, JSON)))), False
+        body, single = b"\n".join(checked_batch(body)), False
     elif kind in (MSGPACK, "application/x-msgpack"):
         events = decoded(body, MSGPACK)
         return await _publish_plain(app, request, options, events)
     elif kind != JSON:
-        raise HttpError(415, f"events come as {', '.join(PUBLISHED)}, not {kind}", accepted=list(PUBLISHED))
+        hint = "; with curl: --json, or -H 'Content-Type: …'" if kind == FORM else ""
+        raise HttpError(415, f"events come as {', '.join(PUBLISHED)}, not {kind}{hint}", accepted=list(PUBLISHED))
     elif body.lstrip()[:1] == b"[":
-        listed = decoded(body, JSON)
-        body, single = b"\n".join(map(json_text, listed)), False
+        body, single = b"\n".join(documents_of_array(body)), False
     elif b"\n" in body:
-        body = body.replace(b"\r", b" ").replace(b"\n", b" ")  # a single document that spans several lines
+        body = _in_one_line(body)
     total = _Total(request, options)
     if body.strip():
         total.add(await _published(app, body, options, key))
@@ -68,6 +70,11 @@ async def publish(app: Application, request: Request) -> Response:
     elif single:
         raise HttpError(422, "the body is empty; an event is a JSON object")
     return total.response(single)
+
+
+def _in_one_line(document: bytes) -> bytes:
+    """Returns a document that may span several lines as one line: line breaks in JSON are white space."""
+    return document.replace(b"\r", b" ").replace(b"\n", b" ")
 
 
 class _Options:
@@ -83,9 +90,13 @@ class _Options:
             request.client.check("read")  # matches name subscriptions of all subscribers
         self.key = keyed(request)
 
+    def portion_key(self, request: Request, number: int) -> str | None:
+        return self.key if not number else keyed(request, number)
 
-def keyed(request: Request) -> str | None:
-    """Returns the key made from the client's Idempotency-Key. Equal keys of two clients do not collide."""
+
+def keyed(request: Request, portion: int = 0) -> str | None:
+    """Returns the key made from the client's Idempotency-Key, for a portion of its request. Keys of two clients, or of a portion and of
+    another request, do not collide, because a client's name has neither a colon nor a number sign."""
     given = request.header("idempotency-key")
     if given is None:
         return None
@@ -93,7 +104,7 @@ def keyed(request: Request) -> str | None:
         raise HttpError(
             422, f"Idempotency-Key must be 1 to {LONGEST_KEY} printable characters", setting="idempotency_key"
         )
-    return f"{request.client.name}:{given}"
+    return f"{request.client.name}#{portion}:{given}" if portion else f"{request.client.name}:{given}"
 
 
 class _Total:
@@ -195,7 +206,7 @@ async def _publish_lines(app: Application, request: Request, options: _Options) 
     number = 0
     try:
         async for portion in portions_of(request, app.settings.max_line):
-            key = options.key if options.key is None or not number else f"{options.key}#{number}"
+            key = options.portion_key(request, number)
             in_flight.append(asyncio.create_task(_published(app, portion, options, key)))
             app.recent.add(portion)
             number += 1

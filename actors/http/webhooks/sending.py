@@ -6,6 +6,7 @@ import asyncio
 import ssl
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from typing import NamedTuple
 
 from actors.http.webhooks.target_address import Target, resolved
@@ -44,7 +45,7 @@ async def send(
 
 async def _sent(target: Target, headers: Mapping[str, str], body: bytes, allowed: Iterable[str]) -> Answer:
     host, port = await resolved(target, allowed)
-    secure = ssl.create_default_context() if target.scheme == "https" else None
+    secure = _trusted() if target.scheme == "https" else None
     named = target.host if secure is not None else None
     reader, writer = await asyncio.open_connection(host, port, ssl=secure, server_hostname=named, limit=LARGEST_HEAD)
     try:
@@ -53,13 +54,22 @@ async def _sent(target: Target, headers: Mapping[str, str], body: bytes, allowed
         lines += ["connection: close", "", ""]
         writer.write("\r\n".join(lines).encode("latin-1") + body)
         await writer.drain()
-        return _answer(await reader.readuntil(b"\r\n\r\n"))
+        answer = _answer(await reader.readuntil(b"\r\n\r\n"))
+        while 100 <= answer.status < 200:  # early hints: the answer is yet to come
+            answer = _answer(await reader.readuntil(b"\r\n\r\n"))
+        return answer
     except asyncio.LimitOverrunError:
         raise ValueError(f"an answer with more than {LARGEST_HEAD} bytes of headers") from None
     finally:
         writer.close()
         with suppress(OSError, TimeoutError):
             await writer.wait_closed()
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Made once: reading all certificates takes milliseconds, in which no request is answered."""
+    return ssl.create_default_context()
 
 
 def _answer(head: bytes) -> Answer:

@@ -19,6 +19,8 @@ __all__ = ["RefusedAddressError", "Target", "is_allowed", "resolved", "target_of
 
 Network = str
 # IPv6 addresses in these networks stand for an IPv4 address, which may be private.
+UNROUTED = [ip_network(each) for each in ("168.63.129.16/32", "fec0::/10")]
+"""Python takes these for public: a cloud's own address in every virtual machine, and the site-local addresses of old."""
 TRANSLATED = [ip_network(each) for each in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::/96")]
 
 
@@ -70,6 +72,8 @@ def is_allowed(address: IPv4Address | IPv6Address, allowed: Iterable[Network]) -
     if any(address in ip_network(network) for network in allowed):
         return True
     if isinstance(address, IPv6Address) and any(address in network for network in TRANSLATED):
+        return False
+    if any(address in network for network in UNROUTED):
         return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 

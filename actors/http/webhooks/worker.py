@@ -166,6 +166,9 @@ class WebhookWorkers:
         self._workers: dict[str, WebhookWorker] = {}
         self._stopping: set[asyncio.Task[None]] = set()
 
+    def __len__(self) -> int:
+        return len(self._webhooks)
+
     def start(self) -> None:
         """Starts the stored webhooks."""
         for id, state in self._file.part("webhooks").items():

@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 
-from actors.http import state_file
+from actors.http import requests, state_file
 from actors.http.application import Application
 from actors.http.encoding import MSGPACK, decoded, encoded
+from actors.http.json_array import documents_of_array
 from actors.http.known_subscribers import KnownSubscribers
 from actors.http.problems import HttpError, problem_of
 from actors.http.recent_events import RecentEvents, backtest
 from actors.http.requests import Request
-from actors.http.routes.publishing import portions_of
+from actors.http.routes.cloud_events import idempotency_key_of
+from actors.http.routes.publishing import keyed, portions_of
 from actors.http.same_origin import check_same_origin
 from actors.http.settings import HttpSettings
 from actors.http.state_file import StateFile
@@ -257,6 +259,23 @@ async def test_an_open_interface_refuses_pages_of_others(tmp_path: Path) -> None
     assert sent[2]["status"] == 403
     await app({**scope, "headers": [(b"host", b"127.0.0.1:8480")]}, receive, send)
     assert sent[4]["status"] not in (401, 403)
+    # A picture of another page, whose address is a stream: a browser sends no Origin with it.
+    picture = {**scope, "method": "GET", "path": "/v1/subscribers/ann/stream"}
+    for site, status in ((b"cross-site", 403), (b"same-site", 403), (b"same-origin", 503), (b"none", 503)):
+        await app({**picture, "headers": [(b"host", b"127.0.0.1:8480"), (b"sec-fetch-site", site)]}, receive, send)
+        assert sent[-2]["status"] == status, site
+    # A link to the console is followed.
+    await app(
+        {
+            **scope,
+            "method": "GET",
+            "path": "/",
+            "headers": [(b"host", b"localhost"), (b"sec-fetch-site", b"cross-site")],
+        },
+        receive,
+        send,
+    )
+    assert sent[-2]["status"] == 200
     app.file.close()
 
 
@@ -317,6 +336,73 @@ def test_what_json_lacks() -> None:
         decoded(b"\x91" * 2000 + b"\x01", MSGPACK)
     with pytest.raises(HttpError):
         decoded(b"[" * 100_000, "application/json")
+
+
+@pytest.mark.parametrize(
+    ("body", "documents"),
+    [
+        (b"[]", []),
+        (b" [ ] \n", []),
+        (b'[{"a": 1.50}, 7 ,\n[null]]', [b'{"a": 1.50}', b"7", b"[null]"]),
+        ('[{"é": "]"},\r\n{"a":\n1e999, "b": NaN}]'.encode(), ['{"é": "]"}'.encode(), b'{"a": 1e999, "b": NaN}']),
+    ],
+)
+def test_an_array_is_cut_into_the_documents_as_they_came(body: bytes, documents: list[bytes]) -> None:
+    assert documents_of_array(body) == documents
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[", b"[1", b"[1,", b"[1,]", b"[,]", b"[1 2]", b"[1]x", b"[1}", b"[\xe9]", b"[" * 100_000]
+)
+def test_an_array_that_is_none(body: bytes) -> None:
+    with pytest.raises(HttpError) as raised:
+        documents_of_array(body)
+    assert raised.value.status == 400
+
+
+def test_half_of_a_surrogate_pair_leaves_as_an_escape() -> None:
+    assert encoded({"x": "a\ud800é"}, "application/json") == b'{"x":"a\\ud800\\u00e9"}'
+    assert decoded(encoded({"x": "a\ud800"}, MSGPACK), MSGPACK) == {"x": "a?"}
+
+
+def test_keys_of_portions_collide_with_no_other() -> None:
+    """The second portion under the key "k" is not what another request calls "k#1", nor another client's."""
+    seen = set()
+    for client, key, portion in (
+        ("a", "k", 0),
+        ("a", "k", 1),
+        ("a", "k#1", 0),
+        ("a", "1:k", 0),
+        ("a.1", "k", 0),
+        ("ce", "k", 0),
+    ):
+        request = request_of(b"")
+        request.client = Client(client, frozenset())
+        request.scope["headers"] = [(b"idempotency-key", key.encode())]
+        seen.add(keyed(request, portion))
+    assert len(seen) == 6
+    assert idempotency_key_of("s", "1").partition(":")[0] not in {key.partition(":")[0] for key in seen if key}
+
+
+async def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "WHOLE_BODY", 0.01)
+    request = request_of(b"")
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    request._receive = receive
+    with pytest.raises(HttpError) as raised:
+        await request.body()
+    assert raised.value.status == 408
+
+
+async def test_a_body_that_is_compressed_is_refused() -> None:
+    request = request_of(b"\x1f\x8b")
+    request.scope["headers"] = [(b"content-encoding", b"gzip")]
+    with pytest.raises(HttpError, match="gzip") as raised:
+        await request.body()
+    assert raised.value.status == 415
 
 
 def test_settings() -> None:

@@ -38,7 +38,7 @@ def test_secrets() -> None:
     [
         *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1", "224.0.0.1", "255.255.255.255"),
         *("::1", "::", "fe80::1", "fc00::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::a00:1"),
-        *("2002:a00:1::", "::10.0.0.1"),
+        *("2002:a00:1::", "::10.0.0.1", "fec0::1", "168.63.129.16"),
     ],
 )  # fmt: skip
 def test_addresses_that_are_not_public(address: str) -> None:
@@ -76,6 +76,25 @@ def test_the_address_that_was_checked_is_the_one_that_is_used(monkeypatch: pytes
 def test_a_name_with_private_addresses_only_is_refused() -> None:
     with pytest.raises(RefusedAddressError, match="localhost has no public address"):
         asyncio.run(resolved(target_of("http://localhost:9/"), []))
+
+
+@pytest.mark.parametrize("host", ["2130706433", "0x7f.1", "017700000001", "127.1", "[::ffff:7f00:1]", "0"])
+def test_other_spellings_of_a_private_address_are_refused(host: str) -> None:
+    with pytest.raises(OSError, match="has no public address"):
+        asyncio.run(resolved(target_of(f"http://{host}/"), []))
+
+
+async def test_early_hints_are_not_the_answer() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n")
+        writer.close()
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    answer = await send(target_of(f"http://127.0.0.1:{port}/"), {}, b"{}", ["127.0.0.1/32"], 60.0)
+    listening.close()
+    assert (answer.status, answer.accepted) == (204, True)
 
 
 def test_targets() -> None:

@@ -9,6 +9,7 @@ import pickle
 import numpy as np
 import pytest
 
+from actors.mailboxes import mailbox
 from ray_pubsub.errors import EventError
 from tests.unit.mailboxes.delivery_samples import SimulatedClock, batch_of, one_each
 from tests.unit.mailboxes.mailboxes_by_hand import boxes, reasons, subscriptions
@@ -43,6 +44,17 @@ def test_by_priority_then_in_order() -> None:
     assert subscriptions(mailboxes.poll(1, 2).deliveries()) == ["b", "d"]
     assert subscriptions(mailboxes.poll(1).deliveries()) == ["e", "c", "a"]
     assert subscriptions(mailboxes.poll(2).deliveries()) == ["other"]
+
+
+def test_large_events_come_in_several_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one poll hands out travels as a whole, and is bounded; a single event is handed out however large it is."""
+    monkeypatch.setattr(mailbox, "MOST_POLLED_BYTES", 2500)
+    mailboxes = boxes()
+    contents = [{"x": "x" * size} for size in (1000, 1000, 1000, 9000, 10, 10)]
+    mailboxes.deliver(batch_of(*((place, f"s{place}", 1, 0) for place in range(6)), events="abcdef", contents=contents))
+    polls = [mailboxes.poll(1).deliveries() for _ in range(5)]
+    assert [subscriptions(found) for found in polls] == [["s0", "s1"], ["s2"], ["s3"], ["s4", "s5"], []]
+    assert {delivery.attempt for found in polls for delivery in found} == {1}
 
 
 def test_by_the_policy_given() -> None:
