@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from actors.client.server import Server
+from actors.http.settings import HttpSettings
 from tests.http.browser import Browser
+from tests.http.conftest import running
 from tests.http.requesting import Interface
 
+LARGE = 2**53
 HOSTILE = "<img src=x onerror='window.hacked=1'>"
 FOLDER = os.environ.get("SCREENSHOTS")
 TAB, ENTER, RIGHT = 9, 13, 39
@@ -171,8 +175,26 @@ def test_the_console(interface: Interface, page: Browser) -> None:
     page.until("document.querySelectorAll('#subscription-list tbody tr').length === 1")
     assert all(text in page.text("#subscription-list") for text in ("from-the-browser", "sale", '"a draft"'))
     page.click("#subscription-list .danger")
+    page.until("document.querySelector('#subscription-list .danger').textContent === 'Really?'")
+    assert interface.ask("GET", "/v1/subscriptions/from-the-browser").status == 200
+    page.click("#subscription-list .danger")
     page.until("document.querySelector('#subscription-list .empty')")
     assert interface.ask("GET", "/v1/subscriptions/from-the-browser").status == 404
+
+    # Numbers that JavaScript would round: the one that is shown is the one that is removed.
+    for number in (LARGE, LARGE + 1):
+        body = {"subscriber": "person-1", "expression": f"large = {number}", "data": {"number": number}}
+        interface.ask("PUT", f"/v1/subscriptions/int:{number}", body)
+    page.fill("#search", f"large = {LARGE + 1}")
+    page.key("Enter", ENTER)
+    page.until("document.querySelectorAll('#subscription-list tbody tr').length === 1")
+    assert page.text("#subscription-list td code") == f"{LARGE + 1}"
+    assert f'{{"number":"{LARGE + 1}"}}' in page.text("#subscription-list")
+    for _ in range(2):
+        page.click("#subscription-list .danger")
+    page.until("document.querySelector('#subscription-list .empty')")
+    statuses = [interface.ask("GET", f"/v1/subscriptions/int:{number}").status for number in (LARGE, LARGE + 1)]
+    assert statuses == [200, 404]
 
     # What a hostile subscriber has written is text, and nothing runs.
     page.fill("#search", "onerror")
@@ -193,9 +215,15 @@ def test_the_console(interface: Interface, page: Browser) -> None:
     assert "✓" in page.text("ul.tree")
     check_readable(page)
     picture(page, "explain")
+    page.fill("#event", f'{{"large": {LARGE}}}')
+    page.click("#explain-form .primary")
+    page.until("document.querySelector('#explain-state').textContent.startsWith('1 match')")
+    page.fill("#event", '{"model": "iphone5s", "price": 430}')
+    page.click("#explain-form .primary")
+    page.until(f"document.querySelector('#explain-state').textContent.startsWith('{expected} matches')")
     page.fill("#why-id", "wish-1")
     page.key("Enter", ENTER)
-    page.until("document.querySelector('#explanation [aria-live] h3').textContent === 'wish-1 does not match'")
+    page.until("document.querySelector('#explanation [aria-live] h3')?.textContent === 'wish-1 does not match'")
     assert "✗" in page.text("ul.tree")
 
     # Mailboxes, and dead letters that are delivered again.
@@ -213,12 +241,34 @@ def test_the_console(interface: Interface, page: Browser) -> None:
     page.until("document.querySelector('#dead-list .empty')")
     assert interface.ask("GET", "/v1/subscribers/person-0/dead-letters").data["items"] == []
 
+    # On a telephone nothing is beside the screen.
+    page.size(390, 844)
+    for name in ("overview", "subscriptions", "explain", "mailboxes"):
+        page.click(f"#tab-{name}")
+        assert page.run("document.documentElement.scrollWidth") == 390, name
+    page.size(1280, 900)
+
     page.scheme("dark")
     page.click("#tab-overview")
     page.until("!document.querySelector('#overview').hidden")
     picture(page, "overview-dark")
     assert page.complaints == []
     assert [url for url in page.requested if not url.startswith(interface.url) and url != "about:blank"] == []
+
+
+def test_an_open_interface_asks_for_no_token(server: Server, page: Browser, tmp_path: Path) -> None:
+    for interface in running(HttpSettings(server="http", port=0, state_dir=str(tmp_path), open=True)):
+        page.open(interface.url)
+        page.until("document.querySelectorAll('.process').length >= 3 && document.querySelector('#sign-in').hidden")
+        assert page.run("document.querySelector('#sign-out').hidden") is True
+
+
+@pytest.mark.parametrize("text", ["a\u202eb", "a\nb", "x" * 5000], ids=["direction", "line", "length"])
+def test_names_change_nothing_but_themselves(interface: Interface, page: Browser, text: str) -> None:
+    page.open(interface.url)
+    code = "import('/console/elements.js').then((elements) => elements.short(" + json.dumps(text) + "))"
+    shown = page.run(code)
+    assert shown.isprintable() and len(shown) < 200
 
 
 def test_the_page_may_run_nothing_but_its_own_files(interface: Interface) -> None:

@@ -1,6 +1,6 @@
 // The page: signing in, sections as tabs, and a look at the server every other second while the page is visible.
 
-import { ask, hasToken, setToken } from "./api.js";
+import { ask, hasToken, needsNone, setToken } from "./api.js";
 import { $ } from "./elements.js";
 import { startExplain } from "./explain.js";
 import { showMailboxes, startMailboxes } from "./mailboxes.js";
@@ -10,7 +10,11 @@ import { showSubscriptions, startSubscriptions } from "./subscriptions.js";
 const EVERY = 2000;
 const SECTIONS = ["overview", "subscriptions", "explain", "mailboxes"];
 const tabs = SECTIONS.map((name) => $(`tab-${name}`));
-let timer = null, chosen = "overview";
+let timer = null, chosen = "overview", open = false;
+
+function isIn() {
+  return open || hasToken();
+}
 
 function notice(problem) {
   if (problem.status === 401) return signOut(problem.message);
@@ -25,7 +29,7 @@ function connection(well, text) {
 
 async function look() {
   clearTimeout(timer);
-  if (!hasToken()) return;
+  if (!isIn()) return;
   if (!document.hidden) {
     try {
       const stats = await ask("GET", "/v1/stats");
@@ -45,15 +49,16 @@ function choose(name, focus) {
   chosen = name;
   SECTIONS.forEach((each, place) => {
     const here = each === name;
-    $(each).hidden = !here || !hasToken();
+    $(each).hidden = !here || !isIn();
     tabs[place].setAttribute("aria-selected", String(here));
     tabs[place].tabIndex = here ? 0 : -1;
     if (here && focus) tabs[place].focus();
   });
-  if (hasToken() && name === "subscriptions") showSubscriptions();
+  if (isIn() && name === "subscriptions") showSubscriptions();
 }
 
 function signOut(message = "") {
+  open = false;
   setToken(null);
   clearTimeout(timer);
   $("sign-in").hidden = false;
@@ -66,7 +71,7 @@ function signOut(message = "") {
 
 function signedIn() {
   $("sign-in").hidden = true;
-  $("sign-out").hidden = false;
+  $("sign-out").hidden = open;
   $("token").value = "";
   choose(chosen, false);
   look();
@@ -75,8 +80,10 @@ function signedIn() {
 tabs.forEach((tab, place) => {
   tab.addEventListener("click", () => choose(SECTIONS[place], true));
   tab.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (step) choose(SECTIONS[(place + step + SECTIONS.length) % SECTIONS.length], true);
+    const to = { ArrowRight: place + 1, ArrowLeft: place - 1, Home: 0, End: SECTIONS.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    choose(SECTIONS[(to + SECTIONS.length) % SECTIONS.length], true);
   });
 });
 $("token-form").addEventListener("submit", async (event) => {
@@ -95,5 +102,6 @@ document.addEventListener("visibilitychange", look);
 startSubscriptions(notice);
 startExplain();
 startMailboxes(notice);
-if (hasToken()) signedIn();
+open = await needsNone();
+if (isIn()) signedIn();
 else signOut();

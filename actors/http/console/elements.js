@@ -24,6 +24,16 @@ export function svg(name, attributes, ...children) {
   return filled(document.createElementNS(SVG, name), attributes, children);
 }
 
+/** What others have named or written, short enough for a table. Characters that would change how the rest is shown are written as escapes. */
+export function short(value, most = 120) {
+  const text = String(value), cut = text.length > most ? `${text.slice(0, most)}… (${count(text.length)} characters)` : text;
+  return cut.replace(/[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+export function shortJson(value, most) {
+  return short(JSON.stringify(value, (name, part) => (typeof part === "bigint" ? `${part}` : part)), most);
+}
+
 export function count(value) {
   return Number.isFinite(value) ? value.toLocaleString("en", { maximumFractionDigits: Math.abs(value) < 10 ? 1 : 0 }) : "–";
 }

@@ -1,7 +1,7 @@
 // What matches an event, drawn as the pipeline that found it: attributes in order, the method of each step, what is left after it.
 
-import { ask } from "./api.js";
-import { $, bar, count, duration, el, table } from "./elements.js";
+import { ask, idPart } from "./api.js";
+import { $, bar, count, duration, el, short, table } from "./elements.js";
 
 const MARKS = { true: ["✓", "good", "true"], false: ["✗", "bad", "false"], null: ["?", "warn", "unknown"] };
 const MOST_PIPELINES = 6;
@@ -11,16 +11,16 @@ export function startExplain() {
     submitted.preventDefault();
     const state = $("explain-state");
     state.className = "";
-    let event;
+    const event = $("event").value; // sent as it was written: JavaScript would round large numbers
     try {
-      event = JSON.parse($("event").value);
+      JSON.parse(event);
     } catch (error) {
       state.className = "bad";
       state.textContent = `✗ ${error.message}`;
       return;
     }
     try {
-      const found = await ask("POST", "/v1/explain", { event });
+      const found = await ask("POST", "/v1/explain", `{"event": ${event}}`);
       state.textContent = `${count(found.matches)} ${found.matches === 1 ? "match" : "matches"}, priority ${found.priority}`;
       $("explanation").replaceChildren(pipelines(found.plan), matched(found, event));
     } catch (problem) {
@@ -36,9 +36,9 @@ function matched(found, event) {
   const rows = table(
     found.matched,
     [
-      ["Subscription", (row) => el("code", {}, row.id)],
-      ["Subscriber", (row) => row.subscriber],
-      ["", (row) => el("button", { class: "plain", "aria-label": `Why does ${row.id} match?`, onclick: () => explainOne(row.id, event, why) }, "Why?")],
+      ["Subscription", (row) => el("code", {}, short(row.id))],
+      ["Subscriber", (row) => short(row.subscriber)],
+      ["", (row) => el("button", { class: "plain", "aria-label": `Why does ${short(row.id)} match?`, onclick: () => explainOne(row.id, event, why) }, "Why?")],
     ],
     "No subscription matches this event.",
   );
@@ -53,8 +53,8 @@ function matched(found, event) {
 
 async function explainOne(id, event, where) {
   try {
-    const found = await ask("POST", "/v1/explain", { event, id: typeof id === "string" && /^(int|str):/.test(id) ? `str:${id}` : id });
-    where.replaceChildren(el("h3", {}, `${id} ${found.truth === true ? "matches" : "does not match"}`), el("ul", { class: "tree" }, branch(found)));
+    const found = await ask("POST", "/v1/explain", `{"event": ${event}, "id": ${JSON.stringify(idPart(id))}}`);
+    where.replaceChildren(el("h3", {}, `${short(id)} ${found.truth === true ? "matches" : "does not match"}`), el("ul", { class: "tree" }, branch(found)));
   } catch (problem) {
     where.replaceChildren(el("p", { class: "bad" }, `✗ ${problem.message}`));
   }

@@ -1,7 +1,7 @@
 // Mailboxes by priority, the fullest ones, and dead letters that can be delivered again.
 
 import { ask } from "./api.js";
-import { $, bar, count, duration, el, table } from "./elements.js";
+import { $, bar, count, duration, el, short, shortJson, table } from "./elements.js";
 
 let report = () => {};
 
@@ -28,12 +28,12 @@ export function showMailboxes(stats) {
     table(
       mail.fullest,
       [
-        ["Subscriber", (row) => row.subscriber],
+        ["Subscriber", (row) => short(row.subscriber)],
         ["Waiting", (row) => count(row.waiting), true],
         ["In flight", (row) => count(row.in_flight), true],
         ["Acknowledged", (row) => count(row.acked), true],
         ["Oldest waits", (row) => duration(row.oldest_wait), true],
-        ["Dead", (row) => (row.dead ? el("button", { class: "plain", "aria-label": `Dead letters of ${row.subscriber}`, onclick: () => showDead(row.subscriber) }, count(row.dead)) : "0"), true],
+        ["Dead", (row) => (row.dead ? el("button", { class: "plain", "aria-label": `Dead letters of ${short(row.subscriber)}`, onclick: () => showDead(row.subscriber) }, count(row.dead)) : "0"), true],
       ],
       "All mailboxes are empty.",
     ),
@@ -61,13 +61,13 @@ async function showDead(subscriber) {
     items,
     [
       ["Sequence", (row) => row.sequence],
-      ["Subscription", (row) => el("code", {}, row.subscription_id)],
-      ["Reason", (row) => row.reason],
+      ["Subscription", (row) => el("code", {}, short(row.subscription_id))],
+      ["Reason", (row) => short(row.reason, 500)],
       ["Attempts", (row) => row.attempts, true],
-      ["Event", (row) => el("code", {}, JSON.stringify(row.event).slice(0, 300))],
+      ["Event", (row) => el("code", {}, shortJson(row.event, 300))],
       ["", (row) => el("button", { class: "plain", "aria-label": `Redrive ${row.sequence}`, onclick: () => again([row.sequence]) }, "Redrive")],
     ],
-    `${subscriber} has no dead letters.`,
+    `${short(subscriber)} has no dead letters.`,
   );
   $("dead-list").replaceChildren(rows, items.length ? el("div", { class: "actions" }, el("button", { onclick: () => again(null) }, "Redrive all")) : "");
 }

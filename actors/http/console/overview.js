@@ -1,6 +1,6 @@
 // The server as a whole: rates, latencies, processes, hot subscriptions.
 
-import { $, bar, bytes, count, duration, el, svg, table } from "./elements.js";
+import { $, bar, bytes, count, duration, el, short, svg, table } from "./elements.js";
 import { Plot } from "./plot.js";
 
 const rates = new Plot($("rate-plot"), { names: ["events"], written: count, least: 10 });
@@ -31,7 +31,7 @@ export function showOverview(stats) {
   $("processes").replaceChildren(processes(stats));
   const hot = stats.ranking?.hot ?? [];
   $("hot").replaceChildren(
-    table(hot, [["Id", (row) => el("code", {}, row.id)], ["Subscriber", (row) => row.subscriber ?? "–"], ["Matches", (row) => count(row.matches), true]], "Nothing has matched yet."),
+    table(hot, [["Id", (row) => el("code", {}, short(row.id))], ["Subscriber", (row) => short(row.subscriber ?? "–")], ["Matches", (row) => count(row.matches), true]], "Nothing has matched yet."),
   );
 }
 

@@ -1,7 +1,7 @@
 // Subscriptions: search, add with live errors under the caret, back-test, remove.
 
-import { ask } from "./api.js";
-import { $, count, el, table } from "./elements.js";
+import { ask, idPart } from "./api.js";
+import { $, count, el, short, shortJson, table } from "./elements.js";
 
 const WAIT = 250;
 let timer = null, asked = 0, listing = 0, after = 0, shown = [], report = () => {};
@@ -46,15 +46,17 @@ async function add(event) {
   const tags = $("add-tags").value.split(",").map((each) => each.trim()).filter(Boolean);
   if (id) body.id = id;
   if (tags.length) body.tags = tags;
+  let text = JSON.stringify(body);
   try {
-    if (data) body.data = JSON.parse(data);
+    if (data) JSON.parse(data);
+    if (data) text = `${text.slice(0, -1)},"data":${data}}`; // as it was written: JavaScript would round large numbers
     sayOfData("");
   } catch (error) {
     return sayOfData(`✗ Data is not JSON: ${error.message}`);
   }
   try {
-    const made = await ask("POST", "/v1/subscriptions", body);
-    $("add-result").textContent = `added as ${made.id}`;
+    const made = await ask("POST", "/v1/subscriptions", text);
+    $("add-result").textContent = `added as ${short(made.id)}`;
     await showSubscriptions();
   } catch (problem) {
     $("add-result").textContent = "";
@@ -74,7 +76,7 @@ async function backtest() {
     const said = found.events
       ? `It would have matched ${count(found.matches)} of the last ${count(found.events)} events.`
       : "No events have come by HTTP yet; there is nothing to test it on.";
-    result.replaceChildren(el("p", {}, said), ...found.samples.slice(0, 5).map((sample) => el("pre", { class: "code" }, sample)));
+    result.replaceChildren(el("p", {}, said), ...found.samples.slice(0, 5).map((sample) => el("pre", { class: "code" }, short(sample, 2000))));
   } catch (problem) {
     result.replaceChildren();
     say($("expression-state"), `✗ ${problem.message}`, true);
@@ -109,25 +111,40 @@ function draw() {
     table(
       shown,
       [
-        ["Id", (row) => el("code", {}, row.id)],
-        ["Subscriber", (row) => row.subscriber],
-        ["Expression", (row) => el("code", {}, row.expression)],
-        ["Tags", (row) => row.tags.join(", ")],
-        ["Data", (row) => (row.data === null ? "" : el("code", {}, JSON.stringify(row.data)))],
+        ["Id", (row) => el("code", {}, short(row.id))],
+        ["Subscriber", (row) => short(row.subscriber)],
+        ["Expression", (row) => el("code", {}, short(row.expression, 400))],
+        ["Tags", (row) => short(row.tags.join(", "))],
+        ["Data", (row) => (row.data === null ? "" : el("code", {}, shortJson(row.data)))],
         ["Shard", (row) => row.shard, true],
-        ["", (row) => el("button", { class: "plain danger", "aria-label": `Remove ${row.id}`, onclick: () => remove(row) }, "Remove")],
+        ["", removal],
       ],
       after === null ? "There is none." : "None found so far.",
     ),
   );
 }
 
+/** The first press asks, the second removes. */
+function removal(row) {
+  const button = el("button", { class: "plain danger", "aria-label": `Remove ${short(row.id)}` }, "Remove");
+  const show = (sure) => {
+    button.textContent = sure ? "Really?" : "Remove";
+    button.setAttribute("aria-label", sure ? `Really remove ${short(row.id)}?` : `Remove ${short(row.id)}`);
+    button.onclick = () => (sure ? remove(row) : show(true));
+  };
+  show(false);
+  button.addEventListener("blur", () => show(false));
+  return button;
+}
+
 async function remove(row) {
-  const id = typeof row.id === "number" ? `int:${row.id}` : encodeURIComponent(/^(int|str):/.test(row.id) ? `str:${row.id}` : row.id);
   try {
-    await ask("DELETE", `/v1/subscriptions/${id}`);
+    await ask("DELETE", `/v1/subscriptions/${encodeURIComponent(idPart(row.id))}`);
+    const place = shown.indexOf(row);
     shown = shown.filter((each) => each !== row);
     draw();
+    const buttons = document.querySelectorAll("#subscription-list .danger"); // the focus stays near where it was
+    (buttons[Math.min(place, buttons.length - 1)] ?? $("search")).focus();
   } catch (problem) {
     report(problem);
   }
