@@ -17,6 +17,8 @@ __all__ = [
 
 MOST_BYTES = 4096
 """The most bytes of `data`, written as JSON."""
+MOST_DEPTH = 32
+"""The most lists and objects within each other in `data`, as in events: what reads the data of many subscriptions must not fail by one."""
 MOST_TAGS, LONGEST_TAG = 32, 200
 
 Lookup = Callable[[Sequence[str | int]], "list[Metadata | None]"]
@@ -86,20 +88,25 @@ def _json(value: Any) -> str:
     if size > MOST_BYTES:
         hint = "keep a key to it here, and the rest elsewhere"
         raise MetadataError("data", f"{size:,} bytes of JSON; at most {MOST_BYTES:,} are kept: {hint}")
-    _check_names(value)
+    _check_parts(value, 0)
     return text
 
 
-def _check_names(value: Any) -> None:
-    """Checks that the names in JSON objects are texts: Python would write other keys as texts, and they would come back as texts."""
+def _check_parts(value: Any, depth: int) -> None:
+    """Checks how deep the value is nested, and that the names in JSON objects are texts: Python would write other keys as texts, and they
+    would come back as texts."""
+    if not isinstance(value, Mapping | list | tuple):
+        return
+    if depth == MOST_DEPTH:
+        raise MetadataError("data", f"is nested more than {MOST_DEPTH} deep")
     if isinstance(value, Mapping):
         for name, part in value.items():
             if not isinstance(name, str):
                 raise MetadataError("data", f"the names in a JSON object are texts, not {name!r}")
-            _check_names(part)
-    elif isinstance(value, list | tuple):
+            _check_parts(part, depth + 1)
+    else:
         for part in value:
-            _check_names(part)
+            _check_parts(part, depth + 1)
 
 
 # ------------------------------------------------------------------------------------------------------------------ of many

@@ -22,7 +22,7 @@ from ray_pubsub.errors import (
     UnknownSubscriptionError,
 )
 from ray_pubsub.index import match_index
-from ray_pubsub.model.metadata import MOST_BYTES, MOST_TAGS
+from ray_pubsub.model.metadata import MOST_BYTES, MOST_DEPTH, MOST_TAGS, metadata_of
 
 RULE: dict[str, Any] = {"title": "Prix élevé", "level": 3, "refs": ["a", None, 1.5, True], "more": {"x": {}}}
 
@@ -44,6 +44,22 @@ def test_what_was_given_comes_back(index: MatchIndex) -> None:
     assert index.tags("plain") == ()
     with pytest.raises(UnknownSubscriptionError):
         index.data("nobody")
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for level in range(depth):
+        value = [value] if level % 2 else {"x": value}
+    return value
+
+
+def test_data_may_be_nested_as_events_may() -> None:
+    """Deeper data could not be sent to another process, and would make the list of all subscriptions unreadable."""
+    found = metadata_of(nested(MOST_DEPTH))
+    assert found is not None and found.data == nested(MOST_DEPTH)
+    for depth in (MOST_DEPTH + 1, 900, 2000):
+        with pytest.raises(MetadataError, match="nested"):
+            metadata_of(nested(depth))
 
 
 def test_data_is_a_new_object_each_time(index: MatchIndex) -> None:
