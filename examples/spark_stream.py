@@ -31,28 +31,24 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as name,
         ray_pubsub.start(name="sensors", address=given.address, data_dir=Path(name) / "server") as server,
+        local_session("ray-pubsub example", spark_sql_shuffle_partitions="2") as spark,
     ):
         server.subscribe("alarms", "temperature > 90 and sensor like 'boiler%'", id="too hot")
         server.prioritize("burning", "critical", "temperature > 98")
         folder = Path(name)
-        spark = local_session("ray-pubsub example", spark_sql_shuffle_partitions="2")
         spark.dataSource.register(DefaultSource)  # if ray-pubsub is installed by pip, Spark finds it automatically
-        options = {"server": "sensors", "address": server.address}
-        try:
-            for number in range(2):
-                measure(spark, folder / "readings", number * readings, readings)
-                stream = spark.readStream.schema(SCHEMA).parquet(str(folder / "readings"))
-                run(stream, "ray_pubsub", folder / "publishing", **options, event_id="reading")
-                alarms = spark.readStream.format("ray_pubsub").options(**options, subscriber="alarms").load()
-                run(alarms, "parquet", folder / "alarming", path=str(folder / "alarms"))
-                found = spark.read.parquet(str(folder / "alarms"))
-                print(
-                    f"after round {number + 1}: {found.count():,} alarms of {found.select('event_id').distinct().count():,} readings"
-                )
-            found.groupBy("priority").count().orderBy("priority").show()
-            found.orderBy("sequence").select("event_id", "priority", "event").show(5, truncate=False)
-        finally:
-            spark.stop()
+        options = {"server": server.name, "address": server.address}
+        for number in range(2):
+            measure(spark, folder / "readings", number * readings, readings)
+            stream = spark.readStream.schema(SCHEMA).parquet(str(folder / "readings"))
+            run(stream, "ray_pubsub", folder / "publishing", **options, event_id="reading")
+            alarms = spark.readStream.format("ray_pubsub").options(**options, subscriber="alarms").load()
+            run(alarms, "parquet", folder / "alarming", path=str(folder / "alarms"))
+            found = spark.read.parquet(str(folder / "alarms"))
+            distinct = found.select("event_id").distinct().count()
+            print(f"after round {number + 1}: {found.count():,} alarms of {distinct:,} readings")
+        found.groupBy("priority").count().orderBy("priority").show()
+        found.orderBy("sequence").select("event_id", "priority", "event").show(5, truncate=False)
 
 
 def measure(spark: SparkSession, folder: Path, first: int, count: int) -> None:

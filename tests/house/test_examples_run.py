@@ -24,17 +24,21 @@ SAYS = {
     "log_detection": "critical 02:12:40  web-1   Encoded command line, Shell started by a web server",
 }
 ON_A_CLUSTER = {"quickstart_server", "async_listener", "mine_monitoring", "webhook_routing"}
-LONG = ["spark_batch", "spark_stream", "two_nodes"]
-"""Each starts clusters of its own, which takes too long for every run: `make examples` runs them. What they call is tested in tests/spark
-and tests/cluster/failures."""
+ELSEWHERE = {
+    "spark_batch": "tests/spark/test_examples.py",
+    "spark_stream": "tests/spark/test_examples.py",
+    "two_nodes": "tests/cluster/failures/test_two_nodes.py",
+}
+"""Their `main` runs where a session or a cluster of two nodes is running already."""
 
 
 def test_no_example_is_left_out() -> None:
     examples = {path.stem for path in (ROOT / "examples").glob("*.py")} - {"__init__"}
     examples |= {path.parent.name for path in (ROOT / "examples").glob("*/__main__.py")}
-    assert examples == {*SMALL, *ON_A_CLUSTER, *LONG}
+    assert examples == {*SMALL, *ON_A_CLUSTER, *ELSEWHERE}
     tested = (ROOT / "tests" / "cluster" / "test_examples.py").read_text()
     assert [name for name in ON_A_CLUSTER if f'"{name}": [' not in tested] == []
+    assert [name for name, path in ELSEWHERE.items() if name not in (ROOT / path).read_text()] == []
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -45,7 +49,7 @@ def test_it_runs(name: str) -> None:
     assert SAYS[name] in done.stdout
 
 
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("name", ELSEWHERE)
 def test_it_says_what_it_does(name: str) -> None:
     command = [sys.executable, "-m", f"examples.{name}", "--help"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)

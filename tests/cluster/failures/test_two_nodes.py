@@ -13,8 +13,9 @@ from actors.cluster.joining import ADDRESS_VARIABLE
 from tests.cluster.joining_programs import begin, finish
 from tests.temporary_postgres import TemporaryPostgres
 
+ROOT = Path(__file__).parents[3]
 PROGRAM = """
-import json, sys, time
+import contextlib, io, json, sys, time
 import pyarrow as pa
 import ray
 from ray.cluster_utils import Cluster
@@ -22,7 +23,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 import ray_pubsub
 from ray_pubsub.errors import RayPubSubError
 
-folder, url = json.loads(sys.argv[1])
+folder, url, root = json.loads(sys.argv[1])
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
 try:
     other = cluster.add_node(num_cpus=1)
@@ -129,15 +130,27 @@ try:
             yield {"before": before, "delivered": delivered, "errors": errors, "kept": kept,
                    "texts": [each.expression for each in again.subscriptions()]}
 
+    def example(server):
+        sys.path.insert(0, root)
+        from examples import two_nodes
+
+        two_nodes.two_nodes, start = contextlib.nullcontext, ray_pubsub.start
+        ray_pubsub.start, sys.argv = lambda *_, **__: contextlib.nullcontext(server), ["", "--subscriptions", "300"]
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            two_nodes.main()
+        ray_pubsub.start = start
+        return said.getvalue()
+
     with (
         ray_pubsub.start(3, folder, "nodes", coordinators=2, lease=2.0) as nodes,
         ray_pubsub.start(1, store=url, name="anywhere", lease=1.0) as anywhere,
     ):
+        said = example(nodes)
         running = {"folder": in_a_folder(nodes), "database": in_a_database(anywhere), "lost": on_the_lost_node()}
         for each in running.values():
             next(each)
         cluster.remove_node(other, allow_graceful=False)
-        print(json.dumps({name: next(each) for name, each in running.items()}))
+        print(json.dumps({"example": said, **{name: next(each) for name, each in running.items()}}))
 finally:
     ray.shutdown()
     cluster.shutdown()
@@ -149,7 +162,15 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Two servers on one cluster, which loses a node: one with its data in a folder, one with them in a database."""
     folder = tmp_path_factory.mktemp("nodes")
     with TemporaryPostgres() as postgres:
-        return run(PROGRAM, str(folder / "data"), postgres.url(), folder=folder)
+        return run(PROGRAM, str(folder / "data"), postgres.url(), str(ROOT), folder=folder)
+
+
+def test_the_example_of_two_nodes_runs(found: dict[str, Any]) -> None:
+    """Its `main`, on the cluster and with the server of this program."""
+    lines = found["example"].splitlines()
+    assert lines[0] == "2 nodes, 3 shards, 300 subscriptions"
+    assert {line.split()[4] for line in lines[2:5]} == {"0:", "1:"}
+    assert lines[-1].endswith("an index in this process the same: True") and max(map(len, lines)) <= 80
 
 
 def test_the_node_of_the_registry_is_lost_and_its_data_are_in_a_database(found: dict[str, Any]) -> None:
