@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from actors.command.http_beside import host_and_port, http_beside
-from actors.command.terminal import Address, DataDir, Json, ServerName, Terminal, connected
+from actors.command.terminal import Address, DataDir, GivenName, Json, ServerName, Terminal, connected, one_name
 from ray_pubsub.errors import ClusterError, MissingExtraError, SettingError, UnavailableError, UnknownServerError
 
 __all__ = ["serve", "start", "status", "stop", "top"]
@@ -148,6 +148,7 @@ def _noted(note: Any) -> dict[str, Any]:
 
 
 def stop(
+    named: GivenName = None,
     name: ServerName = None,
     address: Address = None,
     data_dir: DataDir = None,
@@ -157,6 +158,7 @@ def stop(
     as_json: Json = False,
 ) -> None:
     """Stop a server. What it keeps in its data folder stays."""
+    name = one_name(named, name)
     if force:
         from actors.client.starting import end_by_force
 
@@ -170,6 +172,7 @@ def stop(
 
 
 def status(
+    named: GivenName = None,
     name: ServerName = None,
     address: Address = None,
     data_dir: DataDir = None,
@@ -181,7 +184,7 @@ def status(
 
     terminal = Terminal(as_json)
     try:
-        server = connected(name, address, data_dir)
+        server = connected(one_name(named, name), address, data_dir)
     except (ClusterError, UnknownServerError):
         if address is None and (others := living_notes()):
             terminal.note("servers of this user on this machine: " + ", ".join(map(str, others)))
@@ -192,6 +195,7 @@ def status(
 
 
 def top(
+    named: GivenName = None,
     name: ServerName = None,
     address: Address = None,
     data_dir: DataDir = None,
@@ -205,7 +209,7 @@ def top(
     from actors.command.live_picture import picture
 
     terminal = Terminal(as_json)
-    with connected(name, address, data_dir) as server, suppress(KeyboardInterrupt):
+    with connected(one_name(named, name), address, data_dir) as server, suppress(KeyboardInterrupt):
         if once or as_json:
             while True:
                 stats = server.stats()
@@ -220,6 +224,7 @@ def top(
 
 
 def serve(
+    named: GivenName = None,
     name: ServerName = None,
     address: Address = None,
     data_dir: DataDir = None,
@@ -258,7 +263,9 @@ def serve(
         "allow_hosts": tuple(allow_host or ()),
     }
     HttpSettings(host=host, port=port, **settings)  # checked before a server is looked for
-    with connected(name, address, data_dir) as server:  # the interface is another process, and gets what was found
+    with connected(
+        one_name(named, name), address, data_dir
+    ) as server:  # the interface is another process, and gets what was found
         found, where = server.name, server.address
     scheme = "http" if certificate is None else "https"
     Terminal(as_json).result(

@@ -25,14 +25,17 @@ if TYPE_CHECKING:
     from actors.client.server import Server
 
 __all__ = [
-    "DONE_IN_PART", "Address", "DataDir", "Json", "ServerName", "Terminal", "WithData", "connected", "exit_code", "fail", "json_cell",
-    "write_json",
+    "DONE_IN_PART", "Address", "DataDir", "GivenName", "Json", "ServerName", "Terminal", "WithData", "connected", "exit_code", "fail",
+    "json_cell", "one_name", "write_json",
 ]  # fmt: skip
 
 DONE_IN_PART, WRONG_USE, NO_SERVER, NOT_INSTALLED = 1, 2, 3, 4
 
 Json = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
 ServerName = Annotated[str | None, typer.Option("--server", "-s", help="The server's name (default: default).")]
+GivenName = Annotated[
+    str | None, typer.Argument(metavar="[NAME]", help="The same as --server NAME.", show_default=False)
+]
 Address = Annotated[
     str | None,
     typer.Option("--address", "-a", help="Of the Ray cluster, host:port (default: RAY_ADDRESS, or found by name)."),
@@ -83,6 +86,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(part) for part in value]
     return value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
+
+
+def one_name(named: str | None, name: str | None) -> str | None:
+    """Returns the server's name, which is given as an argument, as it is for `start`, or as an option."""
+    if named is not None and name not in (None, named):
+        raise SettingError("server", f"is {name!r}, and the argument {named!r}; name one")
+    return name if named is None else named
 
 
 def connected(name: str | None, address: str | None, data_dir: Path | None) -> Server:

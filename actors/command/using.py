@@ -64,7 +64,7 @@ def unsubscribe(
 ) -> None:
     """Remove subscriptions, by id or by tag. Exits with 1 if an id does not exist; the others are removed."""
     if bool(ids) == (tag is not None):
-        raise SettingError("tag", "or ids must be given, and not both")
+        raise SettingError("ids", "or --tag must be given, and not both")
     terminal, unknown = Terminal(as_json), []
     with connected(name, address, data_dir) as server:
         removed = 0 if tag is None else server.unsubscribe_many(tag=tag)

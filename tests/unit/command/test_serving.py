@@ -60,3 +60,13 @@ def test_a_certificate_that_cannot_be_used(tmp_path: Path) -> None:
         (tmp_path / name).write_text("nonsense")
     with pytest.raises(SettingError, match="are not a certificate and its key"):
         serve(port=0, certificate=str(tmp_path / "c.pem"), key=str(tmp_path / "k.pem"))
+
+
+@pytest.mark.parametrize("command", ["serve", "status", "stop", "top"])
+def test_a_server_is_named_as_it_was_started(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`start shop`, then `stop shop`; --server shop is the same."""
+    for arguments in (["shop"], ["--server", "shop"], ["shop", "--server", "shop"]):
+        shown = CliRunner().invoke(app, [command, *arguments, "--address", "127.0.0.1:1"])
+        assert shown.exit_code == 3, shown.output
+    both = CliRunner().invoke(app, [command, "shop", "--server", "market"])
+    assert both.exit_code == 2 and "name one" in both.output
