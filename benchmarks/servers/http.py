@@ -129,7 +129,9 @@ def latency(server: Server, port: int, bare_port: int, table: Table) -> None:
     body = b'{"a0": 6, "a1": 6, "kind": "k5"}'
     expected = len(server.publish_json(body, deliver=False))
     assert expected, "the event must be delivered to somebody"
-    request = b"POST /v1/events HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+    request = (
+        b"POST /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+    )
     asked = request % (len(body), body)
     ports = {"bare": bare_port, "publish": port}
     sockets = {name: socket.create_connection(("127.0.0.1", own)) for name, own in ports.items()}
@@ -184,7 +186,7 @@ async def listeners(server: Server, port: int, pid: int, count: int, table: Tabl
 
 async def listening(port: int, name: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 16)
-    writer.write(f"GET /v1/subscribers/{name}/stream HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+    writer.write(f"GET /v1/subscribers/{name}/stream HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n".encode())
     head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 120)
     assert b" 200 " in head.partition(b"\r\n")[0], head
     return reader, writer
