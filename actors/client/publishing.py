@@ -97,6 +97,8 @@ class Publisher:
         results: list[PublishResult] = []
         in_flight: deque[asyncio.Task[PublishResult]] = deque()
         try:
+            if isinstance(events, Documents) and events.size <= PORTION:  # one portion needs no task of its own
+                return await self._published(_portion(events, options, key, 0), Deadline(seconds))
             for portion in _portions(events, options, key):
                 in_flight.append(asyncio.create_task(self._published(portion, Deadline(seconds))))
                 if len(in_flight) == MAX_IN_FLIGHT:

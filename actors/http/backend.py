@@ -10,7 +10,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -107,6 +107,11 @@ class Backend:
         loop = asyncio.get_running_loop()
         async with self._counted():
             return await loop.run_in_executor(self._threads, partial(call, *arguments, **named))
+
+    async def ask_server(self, answer: Coroutine[Any, Any, Result]) -> Result:
+        """Waits for a coroutine of the server: `ask_server(backend.server.publish_async(…))`."""
+        async with self._counted():
+            return await answer
 
     async def ask(self, actor: str, method: str, *arguments: Any, timeout: float | None = None) -> Any:
         """Calls a method of the registry or the mailboxes without a thread, again while its process restarts."""

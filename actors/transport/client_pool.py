@@ -6,6 +6,7 @@ are distinguished. No request waits for a connection: connections are made in th
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import threading
@@ -229,6 +230,22 @@ class PendingRequest:
         self._pool._give_back(pooled, answered=True)
         return found
 
+    async def until_readable(self, timeout: float) -> None:
+        """Returns when the reply has begun, or the connection has ended, or neither within `timeout` seconds and the pool's patience."""
+        pooled = self._pooled
+        if pooled is None or not self._pool.own():
+            return
+        loop = asyncio.get_running_loop()
+        begun: asyncio.Future[None] = loop.create_future()
+        timer = loop.call_later(max(0.0, min(timeout, self._until - time.monotonic())), _wake, begun)
+        descriptor = pooled.connection.fileno()
+        loop.add_reader(descriptor, _wake, begun)
+        try:
+            await begun
+        finally:
+            loop.remove_reader(descriptor)
+            timer.cancel()
+
     def unsent(self) -> None:
         """Ends the request when nothing was sent; the connection can be used again."""
         pooled, self._pooled = self._pooled, None
@@ -246,6 +263,11 @@ class PendingRequest:
         pooled, self._pooled = self._pooled, None
         if pooled is not None:
             self._pool._failed(pooled, reason)
+
+
+def _wake(begun: asyncio.Future[None]) -> None:
+    if not begun.done():
+        begun.set_result(None)
 
 
 def _fits(frame: Frame) -> bool:

@@ -151,6 +151,9 @@ class Connection:
                 raise EOFError
             view = view[more:]
 
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
     def hang_up(self) -> None:
         """Ends all waiting at both ends. May be called from any thread."""
         with suppress(OSError):  # the socket is closed already

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from actors.transport.actor_handles import own_node
-from actors.transport.calls import Deadline, answer, answer_async, fetched, retried, stored
+from actors.transport.calls import Deadline, answer, fetched, retried, stored
 from actors.transport.client_pool import ClientPool
 from actors.transport.connection import SocketAddress
 from actors.transport.dispatch import Call, replies
@@ -67,9 +67,11 @@ class CoordinatorClient:
         return _fetched(found)
 
     async def publish_async(self, publication: Publication, deadline: Deadline) -> PublishReply:
-        """Publishes through Ray, without holding a thread."""
-        request = _Publish(self, self.turn() % len(self.coordinators), publication, deadline)
-        return _fetched(await answer_async(request.call(again=False), WHO, deadline.left))
+        """Publishes without holding a thread."""
+        found = await self.send(publication, deadline).reply_async(deadline)
+        if isinstance(found, Exception):
+            raise found
+        return _fetched(found)
 
     def names_of(self, lineage: str, codes: NDArray[np.int32], timeout: float) -> dict[int, str]:
         """Returns the names of subscribers, by code."""

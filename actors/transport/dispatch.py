@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from actors.transport.calls import Deadline, answers
+from actors.transport.calls import Deadline, answer_async, answers
 from actors.transport.client_pool import ClientPool
 from actors.transport.error_codec import error_frame, read_error
 from actors.transport.frames import ERROR, REPLY, Frame, check, decoded
@@ -71,6 +71,23 @@ class Call:
             return UnavailableError(self.request.who, f"did not answer within {deadline.seconds:.3g} s")
         self.reference = self.request.call(again=True)
         return None
+
+    async def reply_async(self, deadline: Deadline) -> Any:
+        """Returns the reply, or its error, as `replies` does, without holding a thread while it waits. A call of Ray takes longer than a
+        socket, and so does handing the request to a thread and back. A reply that has begun is read at once."""
+        found = None
+        try:
+            if self._pending is not None:
+                await self._pending.until_readable(deadline.left)
+                found = self.from_socket(deadline)
+        finally:
+            self.cancel()
+        if found is not None:
+            return found
+        try:
+            return self.request.finish(await answer_async(self.reference, self.request.who, deadline.left))
+        except Exception as error:
+            return error
 
     def _read(self, frame: Frame) -> Any:
         if frame.kind == ERROR:

@@ -241,7 +241,7 @@ def ready(port: int) -> bool:
 BARE = """
 import socket, sys, uvicorn
 from benchmarks.servers.http import bare
-quiet = {"access_log": False, "log_level": "warning", "server_header": False, "date_header": False}
+quiet = {"access_log": False, "log_level": "error", "server_header": False, "date_header": False, "proxy_headers": False}
 config = uvicorn.Config(bare, http="httptools", loop="uvloop", ws="none", **quiet)
 uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
 """

@@ -16,7 +16,7 @@ from actors.client import publishing
 from actors.client.preparing import prepare
 from actors.client.publish_result import PublishResult
 from actors.client.publishing import Publisher, PublishOptions
-from actors.transport import coordinator_client, dispatch
+from actors.transport import dispatch
 from actors.transport.calls import Deadline
 from actors.transport.client_pool import ClientPool
 from actors.transport.coordinator_client import Publication
@@ -159,7 +159,7 @@ def test_an_overload_in_the_middle_carries_what_was_done_and_the_key(
             raise reference
         return reference
 
-    monkeypatch.setattr(coordinator_client, "answer_async", replied)
+    monkeypatch.setattr(dispatch, "answer_async", replied)
     events = [{"x": number} for number in range(4)]
     accepted = PublishReply(np.zeros(1, np.uint8), ("low",), [], "line")
     coordinator.errors = [OverloadedError("batches", 1, 0.001), accepted, accepted]

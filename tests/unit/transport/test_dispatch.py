@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,7 +49,21 @@ class Asking:
 @pytest.fixture(autouse=True)
 def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reference is what it stands for."""
+
+    async def itself(reference: Any, who: str, timeout: float) -> Any:
+        return reference
+
     monkeypatch.setattr(dispatch, "answers", lambda references, who, timeout: list(references))
+    monkeypatch.setattr(dispatch, "answer_async", itself)
+
+
+@pytest.fixture(autouse=True, params=["by a thread", "by asyncio"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WAY, "asyncio", request.param == "by asyncio")
+
+
+WAY = {"asyncio": False}
+"""How `asked` waits for the reply."""
 
 
 def by_socket(text: str) -> str:
@@ -67,7 +82,10 @@ def shard(answer: Callable[[str], Any]) -> Iterator[ClientPool]:
 
 
 def asked(pool: ClientPool, request: Asking, deadline: Deadline | None = None) -> Any:
-    (found,) = replies([Call(pool, 0, request)], Deadline(TIMEOUT) if deadline is None else deadline)
+    deadline = Deadline(TIMEOUT) if deadline is None else deadline
+    if WAY["asyncio"]:
+        return asyncio.run(Call(pool, 0, request).reply_async(deadline))
+    (found,) = replies([Call(pool, 0, request)], deadline)
     return found
 
 
@@ -151,6 +169,18 @@ def test_an_interrupted_caller_cancels_what_is_in_flight() -> None:
         with pytest.raises(KeyboardInterrupt):
             replies(calls, Deadline(TIMEOUT))
         assert calls[1]._pending is not None and calls[1]._pending._pooled is None
+
+
+async def test_a_cancelled_caller_takes_no_connection_with_it() -> None:
+    go_on = threading.Event()
+    with shard(lambda text: str(go_on.wait(TIMEOUT))) as pool:
+        call = Call(pool, 0, Asking())
+        waiting = asyncio.create_task(call.reply_async(Deadline(TIMEOUT)))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert waiting.cancelled() and call._pending is not None and call._pending._pooled is None
+        go_on.set()
 
 
 def test_a_request_that_is_not_valid_is_not_answered() -> None:
