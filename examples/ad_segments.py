@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import textwrap
 from collections import Counter
 from typing import Any
 
@@ -38,13 +39,18 @@ def main() -> None:
     )
     print("the widest audiences")
     for campaign, count in audience.most_common(4):
-        print(f"  {campaign:<14}{count:>6} views   {index.expression(campaign)}")
+        print(_line(campaign, count, index))
     print("the narrowest")
     for campaign, count in audience.most_common()[-3:]:
-        print(f"  {campaign:<14}{count:>6} views   {index.expression(campaign)}")
+        print(_line(campaign, count, index))
     one = views.slice(0, 1).to_pylist()[0]
     print(f"\nhow one page view is matched (of {len(index):,} campaigns, most are never looked at):")
     print(str(index.explain(one)))
+
+
+def _line(campaign: str, count: int, index: ray_pubsub.MatchIndex) -> str:
+    head = f"  {campaign:<14}{count:>6} views   "
+    return textwrap.fill(index.expression(campaign), 80, initial_indent=head, subsequent_indent=" " * len(head))
 
 
 def _segment(draw: random.Random) -> str:

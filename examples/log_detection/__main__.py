@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -42,7 +43,8 @@ def main() -> None:
         print(f"{level:<9}{event['time']}  {event['host']:<8}{', '.join(rules[id]['title'] for id in ids)}")
     level, event, ids = max(found, key=lambda alert: LEVELS.index(alert[0]))
     print(f"\nwhy: {rules[ids[0]]['title']}")
-    print(index.explain(event, ids[0]))
+    for line in str(index.explain(event, ids[0])).splitlines():
+        print(textwrap.fill(line, 80, subsequent_indent="      "))
 
 
 def _arguments() -> argparse.Namespace:

@@ -38,6 +38,7 @@ def test_it_runs(cluster: Joined, name: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     for part in SAYS[name]:
         assert part in done.stdout, part
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
 
 
 def test_the_demo_loses_nothing_and_fits_a_terminal(cluster: Joined) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,9 +45,11 @@ def test_no_example_is_left_out() -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_it_runs(name: str) -> None:
     command = [sys.executable, "-m", f"examples.{name}", *SMALL[name]]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    environment = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert SAYS[name] in done.stdout
+    assert [line for line in done.stdout.splitlines() if len(line.rstrip()) > 80] == []
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)

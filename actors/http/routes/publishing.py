@@ -178,7 +178,7 @@ class _Total:
 async def _published(app: Application, body: bytes | list[Any], options: _Options, key: str | None) -> PublishResult:
     server = app.backend.server
     if isinstance(body, bytes) and len(body) <= SMALL and not options.data:
-        given = {"event_id": options.event_id, "deliver": options.deliver, "strict": options.strict}
+        given: dict[str, Any] = {"event_id": options.event_id, "deliver": options.deliver, "strict": options.strict}
         return await app.backend.ask_server(server.publish_json_async(body, **given, idempotency_key=key))
     call = server.publish_json if isinstance(body, bytes) else server.publish
 
