@@ -15,8 +15,8 @@ PATIENCE, PAUSE = 1.0, 60.0
 """The seconds that the registry has for its answer, and the seconds until it is asked again if it gave none."""
 AGAIN = 5.0
 """The seconds for which a name that was unknown is not asked for again."""
-MOST = 100_000
-"""The most names to remember."""
+MOST, LONGEST = 100_000, 1000
+"""The most names to remember, and the most characters of one."""
 
 
 class KnownSubscribers:
@@ -52,6 +52,8 @@ class KnownSubscribers:
 
 
 def _remember(names: dict[str, Any], name: str, value: Any) -> None:
+    if len(name) > LONGEST:
+        return
     names[name] = value
     if len(names) > MOST:
         del names[next(iter(names))]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import inf
 from typing import Any, NamedTuple
 
@@ -183,13 +184,10 @@ class Mailbox:
     def _not_too_large(self, deliveries: list[TakenEntry]) -> list[TakenEntry]:
         """Returns the first of these deliveries, as many as one answer carries; the others wait again. A poll is answered as a whole, and
         many large events would fill the memory of every process on the way."""
-        left = MOST_POLLED_BYTES
-        for place, delivery in enumerate(deliveries):
-            left -= delivery.size
-            if left < 0 and place:
-                self._queue.requeue(deliveries[place:])
-                return deliveries[:place]
-        return deliveries
+        count = _carried([delivery.size for delivery in deliveries])
+        if count < len(deliveries):
+            self._queue.requeue(deliveries[count:])
+        return deliveries[:count]
 
     def sweep(self, now: float) -> Failures:
         """Makes deliveries whose timer has ended wait again, or turns them into dead letters."""
@@ -280,9 +278,11 @@ class Mailbox:
     # Dead letters
 
     def dead_letters(self, limit: int | None) -> list[Dead]:
-        """Returns up to `limit` dead letters, oldest first."""
-        letters = list(self._dead.values())
-        return letters if limit is None else letters[:limit]
+        """Returns dead letters, oldest first: all, or up to `limit`, and then fewer if they are large."""
+        if limit is None:
+            return list(self._dead.values())
+        letters = list(islice(self._dead.values(), limit))
+        return letters[: _carried([letter.size for letter in letters])]
 
     def redrive(self, sequence: Iterable[int] | None) -> list[int]:
         """Makes these dead letters, or all, wait again as if they were new, as far as there is room. Returns those that do."""
@@ -392,3 +392,13 @@ class Mailbox:
         if self._timers.has_idle(len(self._in_flight) + len(self._delayed)):
             flights = {**self._in_flight, **self._delayed}
             self._timers.keep(lambda number, until: number in flights and flights[number].until == until)
+
+
+def _carried(sizes: Sequence[int]) -> int:
+    """Returns how many events of these sizes one answer carries, at least one."""
+    left = MOST_POLLED_BYTES
+    for place, size in enumerate(sizes):
+        left -= size
+        if left < 0 and place:
+            return place
+    return len(sizes)

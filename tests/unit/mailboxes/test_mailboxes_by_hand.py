@@ -55,6 +55,10 @@ def test_large_events_come_in_several_polls(monkeypatch: pytest.MonkeyPatch) -> 
     polls = [mailboxes.poll(1).deliveries() for _ in range(5)]
     assert [subscriptions(found) for found in polls] == [["s0", "s1"], ["s2"], ["s3"], ["s4", "s5"], []]
     assert {delivery.attempt for found in polls for delivery in found} == {1}
+    mailboxes.nack(1, [delivery for found in polls for delivery in found])
+    while found := mailboxes.poll(1).deliveries():
+        mailboxes.nack(1, found)
+    assert [len(mailboxes.dead_letters(1, limit)) for limit in (None, 10)] == [6, 2]
 
 
 def test_by_the_policy_given() -> None:
