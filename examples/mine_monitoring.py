@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import random
 from collections import Counter
+from typing import Any
 
 import ray_pubsub
 
@@ -47,7 +48,7 @@ def main() -> None:
         while deliveries := server.poll("control-room", limit=20):
             for delivery in deliveries:
                 if sum(seen.values()) < 6:
-                    print(f"  {delivery.priority:<9} {delivery.event}")
+                    print(f"  {delivery.priority:<9} {_shown(delivery.event)}")
                 seen[delivery.priority] += 1
             server.ack(deliveries)
         alarms = server.poll("rescue")
@@ -61,6 +62,11 @@ def main() -> None:
             print(
                 f"  {level:<9}{seen[level]:>5} readings, {deadline}: {'-' if rate is None else f'{rate:.0%} on time'}"
             )
+
+
+def _shown(reading: Any) -> str:
+    facts = ", ".join(f"{name} {reading[name]}" for name in ("depth", "methane", "co", "temperature"))
+    return f"reading {reading['reading']}: {facts}"
 
 
 def _reading(number: int, draw: random.Random) -> dict[str, object]:

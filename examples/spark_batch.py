@@ -30,7 +30,7 @@ def main() -> None:
         )
         report = load_subscriptions(wishes, server)
         print(report)
-        report.rejected.show(2, truncate=30)
+        report.rejected.show(2, truncate=26)
 
         events = spark.sql(
             "select id as product, 'm' || id % 700 as model, cast(id * 7919 % 20000 / 100 as decimal(20, 2)) as price, "
@@ -42,7 +42,7 @@ def main() -> None:
         matched.groupBy("priority").count().orderBy("priority").show()
         matched.filter("priority = 'high'").orderBy("event_id", "subscription_id").show(5, truncate=False)
         print("rows that are no events:")
-        bad_events(events, event_id="product").show(3, truncate=30)
+        bad_events(events, event_id="product").show(3, truncate=40)
         matched.unpersist()
 
 
