@@ -12,12 +12,12 @@ import argparse
 import os
 import random
 import tempfile
-import threading
 import time
 import traceback
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,21 +79,11 @@ def seconds_until(call: Callable[[], object]) -> float:
 
 def recovery(server: Server) -> tuple[float, float]:
     """Seconds until a publication and a subscription have succeeded, each measured in a thread of its own."""
-    found: dict[str, float] = {}
-
-    def measure(name: str, call: Callable[[], object]) -> threading.Thread:
-        thread = threading.Thread(target=lambda: found.update({name: seconds_until(call)}))
-        thread.start()
-        return thread
-
     probe = {"price": 5, "weight": 5, "a": 1}
-    threads = [
-        measure("publish", lambda: server.publish(probe, deliver=False)),
-        measure("subscribe", lambda: server.subscribe("filling", "price < 0", id="probe")),
-    ]
-    for thread in threads:
-        thread.join()
-    return found["publish"], found["subscribe"]
+    with ThreadPoolExecutor(2) as threads:
+        published = threads.submit(seconds_until, lambda: server.publish(probe, deliver=False))
+        subscribed = threads.submit(seconds_until, lambda: server.subscribe("filling", "price < 0", id="probe"))
+        return published.result(), subscribed.result()
 
 
 @dataclass(slots=True)
@@ -224,6 +214,8 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, Progress() as progress:
         task = progress.add_task("seeds", total=given.seeds)
         os.environ[VARIABLE] = str(Path(folder) / "failpoints")
+        # Ray would start its workers at a low priority, below the load that waits for them.
+        os.environ.setdefault("RAY_worker_niceness", "0")
         servers = Servers(given, Path(folder), findings)
         try:
             for seed in range(given.seed, given.seed + given.seeds):
