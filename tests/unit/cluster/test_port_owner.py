@@ -155,8 +155,10 @@ def test_only_what_this_user_has_recorded_is_believed(monkeypatch: pytest.Monkey
     assert ray_internals.recorded_cluster() is None
     record.unlink()
     moved.rename(record)
-    monkeypatch.setattr(os, "geteuid", lambda: OTHER_USER)
-    assert ray_internals.recorded_cluster() == ("127.0.0.1:6379" if record.stat().st_uid == 0 else None)
+    if os.geteuid() == 0:
+        os.chown(record, OTHER_USER, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: OTHER_USER + 1)
+    assert ray_internals.recorded_cluster() is None
 
 
 def test_only_nodes_of_this_user_are_found_in_the_process_list(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
