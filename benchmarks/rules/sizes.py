@@ -19,9 +19,16 @@ class Sizes:
     """Of the string workloads."""
     batch: int = 4096
     literals: int = 10_000
-    settings: int = 48
+    settings: int = 40
     """Of the regret table."""
+    seed: int = 1
+    """Of its settings and classes."""
     largest_setting: int = 1_000_000
+    classes: tuple[int, ...] = (2_000, 100_000)
+    """The rules of each class of the regret table."""
+    regret_batch: int = 1024
+    race_seconds: float = 0.3
+    """The least time for which two systems are compared."""
     rounds: int = 5
 
     @classmethod
@@ -34,6 +41,9 @@ class Sizes:
             literals=200,
             settings=3,
             largest_setting=2000,
+            classes=(1000,),
+            regret_batch=256,
+            race_seconds=0.0,
             rounds=2,
         )
 

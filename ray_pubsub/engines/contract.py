@@ -28,6 +28,7 @@ __all__ = [
     "Build",
     "BuiltParts",
     "Engine",
+    "EngineCost",
     "EngineStats",
     "Frequency",
     "Hits",
@@ -66,6 +67,15 @@ class PivotCost(NamedTuple):
     """With the pivots that would be chosen now."""
 
 
+class EngineCost(NamedTuple):
+    """The expected nanoseconds that an event takes."""
+
+    now: float
+    """In a segment as it was built."""
+    again: float
+    """In the one that would be built now."""
+
+
 class Segment(ABC):
     """Immutable. `match` may run in several threads at once."""
 
@@ -73,6 +83,9 @@ class Segment(ABC):
     """The engine's name in the registry; also the kind of the saved state."""
     owners: NDArray[Any]
     """The slot each clause belongs to."""
+
+    parts: tuple[Segment, ...] = ()
+    """The segments that it consists of, if it only combines others."""
 
     def __len__(self) -> int:
         return len(self.owners)

@@ -10,9 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from ray_pubsub.columns.clause_table import ClauseTable
-from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.contract import Build, Frequency, Segment
+from ray_pubsub.engines.contract import Build
 from ray_pubsub.engines.dense.segment import DenseSegment
 from ray_pubsub.engines.engine_entry import EngineEntry, Flag, Number
 from ray_pubsub.engines.papers.dexin import DexinSegment
@@ -22,18 +20,16 @@ from ray_pubsub.engines.papers.rein import ReinSegment
 from ray_pubsub.engines.pivot.segment import PivotBlock
 from ray_pubsub.engines.scan import ScanEngine
 from ray_pubsub.engines.selection import cost_formulas as cost
-from ray_pubsub.engines.selection.segment_choice import choose_segment
+from ray_pubsub.engines.selection.segment_choice import AutoBuild
 from ray_pubsub.errors import SettingError
 
 __all__ = ["ENGINES", "build_of", "check_engine", "engine_names"]
 
+ENGINES: dict[str, EngineEntry] = {}
+"""The engines by name. Tests add rows of their own."""
 
-def _auto(table: ClauseTable, vocabulary: Vocabulary, frequency: Frequency = None) -> Segment:
-    return choose_segment(ENGINES, table, vocabulary, frequency)
-
-
-ENGINES: dict[str, EngineEntry] = {
-    "auto": EngineEntry(choose=_auto),
+ENGINES |= {
+    "auto": EngineEntry(choose=AutoBuild(ENGINES)),
     "dense": EngineEntry(DenseSegment, cost=cost.dense, favoured=True, part_of_auto=True),
     "dexin": EngineEntry(
         DexinSegment,
@@ -53,7 +49,6 @@ ENGINES: dict[str, EngineEntry] = {
     "rein": EngineEntry(ReinSegment, options={"buckets": Number(1, 65_536)}, cost=cost.rein),
     "scan": EngineEntry(whole=ScanEngine),
 }
-"""The engines by name. Tests add rows of their own."""
 
 
 def engine_names() -> tuple[str, ...]:

@@ -61,6 +61,7 @@ class SharedSegment(Segment):
         self.owners: NDArray[np.int64] = owners
         self._offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(inside)))])
         self._inside = inside
+        self.parts = (inside,)
 
     def state(self, slots: NDArray[np.int64] | None = None) -> State:
         owners = self.owners if slots is None else slots[self.owners]

@@ -24,6 +24,7 @@ from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.build_parts import build_parts
 from ray_pubsub.engines.contract import Build, EngineStats, Hits, Segment, Source
 from ray_pubsub.engines.explain.plan import IndexPlan
+from ray_pubsub.engines.selection.segment_choice import AutoBuild
 from ray_pubsub.index.blocks import Blocks
 from ray_pubsub.index.bulk.indexed_table import IndexedTable
 from ray_pubsub.index.bulk.predicate_table import PredicateTable
@@ -71,7 +72,7 @@ class SegmentedIndex:
         self.options = options or {}
         self.policy = policy or MergePolicy()
         self._limits = limits
-        self._build = build
+        self.segment_build = build
         self._vocabulary = Vocabulary()
         self._compiler = Compiler(self._vocabulary, limits)
         self._evaluator = Evaluator(self._vocabulary, self._element_conditions)
@@ -240,7 +241,7 @@ class SegmentedIndex:
 
     def _element_conditions(self) -> ElementConditions:
         """Returns an index for `exists`: the conditions on the elements of one list are its subscriptions, and the elements its events."""
-        return ElementConditions(SegmentedIndex(self._limits, self._build, self.policy, options=self.options))
+        return ElementConditions(SegmentedIndex(self._limits, self.segment_build, self.policy, options=self.options))
 
     def explain(self, events: EventBatch) -> IndexPlan:
         return explain_snapshot(snapshot := self.snapshot, self.computed(events, snapshot), self._vocabulary)
@@ -279,7 +280,7 @@ class SegmentedIndex:
             number[slots] = np.arange(len(slots))
             fresh = SegmentedIndex(
                 self._limits,
-                self._build,
+                self.segment_build,
                 self.policy,
                 options=self.options,
                 background=self.maintenance.background,
@@ -323,7 +324,10 @@ class SegmentedIndex:
 
     def build(self, table: ClauseTable) -> tuple[Segment, ...]:
         """Builds the blocks of a table: one of clauses, one of conjunctions of disjunctions, or none if it is empty."""
-        return build_parts(table, self._vocabulary, self._build, self.frequency.of(self._vocabulary))
+        build, shares = self.segment_build, self.frequency.of(self._vocabulary)
+        if shares is not None and isinstance(build, AutoBuild):
+            build = build.seeing(self.frequency.recent.sample())
+        return build_parts(table, self._vocabulary, build, shares)
 
     def _room_for(self, slot: int) -> Slots:
         died, flags, marks, _ = slots = self.snapshot.slots

@@ -87,14 +87,16 @@ def coded_rows(coded: CodedTests) -> CodedRows:
 
 
 def shares_of(
-    tests: CodedRows, space: CodeSpace, frequency: Frequency = None, different: NDArray[np.float64] | None = None
-) -> Shares:
-    """Estimates the values of events from the clauses' constants and from what is known about the attributes. `different`: for each
-    column the number of constants, if these are a sample of the tests."""
+    tests: CodedRows, space: CodeSpace, frequency: Frequency = None, different: NDArray[np.float64] | None = None,
+    grown: NDArray[np.float64] | None = None,
+) -> Shares:  # fmt: skip
+    """Estimates the values of events from the clauses' constants and from what is known about the attributes. `different`, `grown`: for
+    each column the number of constants, and how many codes there are for each one here, if these are a sample of the tests."""
     base, _ = places(space.top)
     below = value_shares(tests, base, space.top, np.zeros(space.columns) if different is None else different)
     weights = column_frequency(space, frequency)
-    return Shares(base, space.top, below, weights, *_buckets(base, space.top, below))
+    grown = np.ones(space.columns) if grown is None else grown
+    return Shares(base, space.top, below, weights, *_buckets(base, space.top, below), grown)
 
 
 def weights_of(tests: CodedRows, shares: Shares) -> TestWeights:

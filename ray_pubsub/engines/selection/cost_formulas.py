@@ -7,15 +7,16 @@ several intervals that an event carries, h the share of the clauses with a gap t
 constants of engines/selection/machine.py. The numbers before them say how many such steps an engine's kernel takes; they were fitted to
 the kernels once and hold on every machine.
 
-    pivot     e `visit` + 2 n run `entry` + 3 n checked (1 + t / 5) `check` + 7 n m `entry`
+    pivot     e `visit` + met + 7 n m `entry`, met = 2 n run `entry` + 3 n checked (1 + t / 5) `check`; an event alone pays 1.2 met more
               An event looks up its values, passes the runs they lead to, and compares the clauses whose other tests may hold.
-              In a batch, if that is less: n (8 + 1.2 r) `check` / batch, with r numbers a row (kernels/pivot/batch_masks.py): twice
-              what was measured on W4, so that a near tie with bitmaps goes to the bitmaps.
-    dense     one event: (5 + 3 b) c `visit` + 16 b c `word` + w live (`visit` / 2 + 2 c `word`) + n s (2.5 + c / 13) `check`
+              In a batch, if that is less: n (4 + 0.6 r) `check` / 512 + c `visit` + 12 n m `entry`, with r numbers a row
+              (kernels/pivot/batch_masks.py); 3 r if the lines of the events' codes do not fit the cache.
+    dense     one event: (5 + 3 b) c `visit` + 16 b c `word` + lines (`visit` / 2 + 4 c `word`) + n s (2.5 + c / 13) `check`
               in a batch: n c `word` / 78 + c `visit` + n s (2.7 + c / 25) `check`
+              lines = w / 8 (1 - (1 - live)^8), the lines of eight words of which one is live
               live = (mean p)^(log2(w) / 2) + 64 s, at most 1: clustering halves the clauses log2(w) times, by lows and by highs.
-    rein      n sum(1 - pass) `mark` + 3 w `word` + b (2 e + 0.02 c) `visit` + gaps + out
-              Every test that fails is one mark.
+    rein      1.5 n sum(1 - pass) `mark` + 3 w `word` + b (2 e + 0.02 c) `visit` + gaps + out
+              Every test that fails is a mark; lists are in cold memory.
     dexin     6 c' `visit` + gaps + the least over k of: k step + n (1 - h) p[1] … p[k] (1.2 + t / 40) `check` + out, with
               step = w `word` + 2 w `mark` + 2 b `visit`, and nothing to check when k is all columns
     gem       c `count` + the same with step = 3 w `word` + 2 w `mark` + 4 b `visit`, for the clauses whose lead the event carries, and
@@ -44,20 +45,27 @@ from ray_pubsub.engines.selection.machine import MachineConstants
 __all__ = ["MOST_DENSE_COLUMNS", "dense", "dexin", "gem", "opindex", "pivot", "rein"]
 
 BATCH = 256
+MASKED = 512
+"""The events of a batch that share a pass over all rows."""
 BLOCK = 65_536
-WORD = 64
-THICK = 64
+WORD, LINE = 64, 8
+CACHED_LINES = 8192
+"""Lines of 1,024 bits that fit the second cache."""
+COLD = 1.2
+"""By how much more an event that comes alone pays for what it meets: nothing is asked for ahead, and the caches hold other things."""
 MOST_DENSE_COLUMNS = 63
 """More do not fit the transposed masks, and bitmaps would take more memory than the clauses."""
 
 
 def pivot(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
     check = 3 * machine.check * (1 + given.tests / 5)
-    met = 2 * given.run * machine.entry + given.checked * check + 7 * given.matched * machine.entry
-    alone = given.cells * machine.visit + given.clauses * met
-    matches = 7 * given.clauses * given.matched * machine.entry
-    masks = given.clauses * (8 + 1.2 * given.numbers) * machine.check / BATCH + given.columns * machine.visit + matches
-    return _with_call(1.0, machine, alone, min(alone, masks))
+    met = given.clauses * (2 * given.run * machine.entry + given.checked * check)
+    matches = given.clauses * given.matched * machine.entry
+    ahead = given.cells * machine.visit + met + 7 * matches
+    number = 3.0 if given.lines > CACHED_LINES else 0.6
+    masks = given.clauses * (4 + number * given.numbers) * machine.check / MASKED
+    in_batch = min(ahead, masks + given.columns * machine.visit + 12 * matches)
+    return _with_call(1.0, machine, ahead + COLD * met, in_batch)
 
 
 def dense(given: ClauseStatistics, machine: MachineConstants) -> Estimate | None:
@@ -68,20 +76,20 @@ def dense(given: ClauseStatistics, machine: MachineConstants) -> Estimate | None
     live: float = min(1.0, mean ** (math.log2(max(2.0, words)) / 2) + WORD * given.survivors)
     blocks = _blocks(given)
     outer = columns * ((5 + 3 * blocks) * machine.visit + 16 * blocks * machine.word)
-    lines = words * live * (0.5 * machine.visit + 2 * columns * machine.word)
+    lines = words / LINE * (1 - (1 - live) ** LINE) * (0.5 * machine.visit + 4 * columns * machine.word)
     matches = given.clauses * given.survivors * machine.check
     alone = outer + lines + matches * (2.5 + columns / 13)
     masks = given.clauses * columns * machine.word / 78
     in_batch = masks + columns * machine.visit + matches * (2.7 + columns / 25)
     gaps = _gaps(given, machine)
-    return _with_call(1.2, machine, alone + gaps, in_batch + gaps)
+    return _with_call(3.7 if given.holed else 1.2, machine, alone + gaps, in_batch + gaps)
 
 
 def rein(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
-    marks = given.clauses * float((1 - given.passing).sum()) * machine.mark
+    marks = 1.5 * given.clauses * float((1 - given.passing).sum()) * machine.mark
     lists = _blocks(given) * (2 * given.cells + 0.02 * given.columns) * machine.visit
     work = marks + 3 * given.clauses / WORD * machine.word + lists + _out(given.matched, given, machine)
-    return _with_call(1.8, machine, work + _toggled(given, machine))
+    return _with_call(8.0, machine, work + _toggled(given, machine))
 
 
 def dexin(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
@@ -94,7 +102,7 @@ def gem(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
     step = given.clauses / WORD * (3 * machine.word + 2 * machine.mark) + 4 * _blocks(given) * machine.visit
     steps = _pipeline(given, machine, given.led * given.clauses, step)
     work = given.columns * machine.count + steps + 1.75 * _out(given.matched, given, machine)
-    return _with_call(2.5, machine, work + _toggled(given, machine))
+    return _with_call(9.0, machine, work + _toggled(given, machine))
 
 
 def opindex(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
@@ -102,18 +110,18 @@ def opindex(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
     partitions = given.cells * min(1.0, given.clauses / max(1, given.columns))
     signatures = given.cells * (machine.visit + partitions * (machine.count + machine.visit / 10))
     work = counted + signatures + given.clauses * given.led * machine.word / 2 + _out(given.survivors, given, machine)
-    return _with_call(1.5, machine, work + _gaps(given, machine))
+    return _with_call(10.0, machine, work + _gaps(given, machine))
 
 
 def _pipeline(given: ClauseStatistics, machine: MachineConstants, clauses: float, step: float) -> float:
     """Returns the cost of columns one after the other, the most selective first, while that is cheaper than checking the clauses that are
     left."""
-    thick = given.shares * THICK >= 1
-    left = clauses * (1 - given.between) * np.concatenate([[1.0], np.cumprod(np.sort(given.passing[thick]))])
-    if thick.all():
+    left = clauses * (1 - given.between) * given.left
+    steps = len(left) - 1
+    if steps == len(given.shares):
         left[-1] = 0.0
     check = machine.check * (1.2 + given.tests / 40)
-    plan = 6 * int(thick.sum()) * machine.visit
+    plan = 6 * steps * machine.visit
     return plan + float((np.arange(len(left)) * step + left * check).min())
 
 

@@ -42,5 +42,5 @@ class MachineConstants:
         return cls(**{field.name: values[field.name] for field in fields(cls)})
 
 
-TYPICAL = MachineConstants(word=0.43, mark=0.44, entry=0.7, check=5.2, visit=60.0, count=1.4, call=8_000.0)
+TYPICAL = MachineConstants(word=0.43, mark=0.44, entry=0.7, check=5.2, visit=60.0, count=1.4, call=5_000.0)
 """For tests, and wherever a choice must not depend on the machine."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.saved_state import SavedState, State, Texts, check
 from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.index.pivots.recent_events import RecentEvents
 from ray_pubsub.index.pivots.stream_turn import Counted, has_turned
 from ray_pubsub.model.event_batch import EventBatch
 
@@ -36,6 +37,7 @@ class EventFrequency:
     def __init__(self) -> None:
         self._known, self._recent = Counted(), Counted()
         self._calls = 0
+        self.recent = RecentEvents()
         self.seen = 0
         """The number of events seen, counted or not."""
         self.turns = 0
@@ -58,6 +60,7 @@ class EventFrequency:
             events.size < LARGE or len(events.lanes) > events.size
         ):  # no lanes are made for a single event
             return
+        self.recent.observe(events, self.seen)
         recent = self._recent
         counts = recent.counts
         for lane in events.lanes:
@@ -74,6 +77,8 @@ class EventFrequency:
         recent = Counted(recent.events, recent.counts.copy())  # another reader may add to it meanwhile
         turned = has_turned(self._known, recent)
         self.turns += turned
+        if turned:
+            self.recent.forget()
         known = recent if turned else self._known.plus(recent)
         full = known.events > MEMORY or len(known.counts) > MOST_NAMES
         self._known = _faded(known) if full else known

@@ -1,5 +1,5 @@
-"""Makes blocks follow the stream: every few thousand events a thread checks whether choosing pivots again would pay (repivot_policy.py),
-and has such blocks rebuilt (segment_maintenance.py).
+"""Makes blocks follow the stream: every few thousand events a thread checks whether choosing pivots or the engine again would pay
+(repivot_policy.py), and has such blocks rebuilt (segment_maintenance.py).
 
 A match only compares two numbers, and starts the thread when it is time. The thread ends after its check, so an idle index has none. The
 thread is used also if merges are inline, because a match is not a change that could wait for a rebuild.
@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import sys
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from ray_pubsub.engines.contract import Segment
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.engines.contract import EngineCost, Segment
+from ray_pubsub.engines.selection.segment_choice import AutoBuild
 from ray_pubsub.index.pivots.repivot_policy import RepivotPolicy
 
 if TYPE_CHECKING:
@@ -28,6 +32,7 @@ class Looked:
 
     turns: int
     events: float
+    seen: int
     regret: float = 0.0
 
 
@@ -92,17 +97,17 @@ class PivotFollowing:
         shares = frequency.of(index.vocabulary)
         if shares is None:
             return
-        now = Looked(frequency.turns, frequency.events)
+        now = Looked(frequency.turns, frequency.events, frequency.seen)
         for block in index.snapshot.blocks:
             last = self._looked.get(block)
             if len(block) < self.policy.fewest_clauses or (last is not None and self._is_settled(last, now)):
                 continue
-            cost = block.pivot_cost(shares)
-            if cost is None:
+            pivots, engine = block.pivot_cost(shares), self._engine_cost(block, shares)
+            if pivots is None and engine is None:
                 self._looked[block] = now
                 continue
-            verdict = self.policy.judge(len(block), cost, last.regret if last is not None else 0.0, events)
-            self._looked[block] = Looked(now.turns, now.events, verdict.regret)
+            verdict = self.policy.judge(len(block), pivots, engine, last.regret if last is not None else 0.0, events)
+            self._looked[block] = replace(now, regret=verdict.regret)
             if verdict.rebuild:
                 fresh = index.maintenance.rebuild(block)
                 if fresh is not None:
@@ -110,5 +115,14 @@ class PivotFollowing:
                     # Their pivots were chosen for this stream, whatever an estimate from a sample says of them.
                     self._looked.update((each, now) for each in fresh)
 
+    def _engine_cost(self, block: Segment, shares: NDArray[np.float64]) -> EngineCost | None:
+        """Compares a block with what the engine `auto` would build now; None if another engine was chosen, or too few events are known."""
+        build, events = self._index.segment_build, self._index.frequency.recent.sample()
+        if events is None or not isinstance(build, AutoBuild):
+            return None
+        return build.judged(block, self._index.vocabulary, shares, events)
+
     def _is_settled(self, last: Looked, now: Looked) -> bool:
-        return not last.regret and last.turns == now.turns and now.events < self.policy.more_events * last.events
+        if last.regret or last.turns != now.turns or now.events >= self.policy.more_events * last.events:
+            return False
+        return now.seen - last.seen < self.policy.again_events  # values may change while attributes stay

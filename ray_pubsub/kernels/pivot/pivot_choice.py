@@ -50,6 +50,8 @@ class Shares(NamedTuple):
     """base + code → the bucket of the code."""
     bucket_below: np.ndarray
     """column * (BUCKETS + 1) + bucket → the share of values in lower buckets; the last is the share in all."""
+    grown: np.ndarray
+    """Column → how many codes there are for each one here, if these tests are a sample of more; else 1."""
 
 
 class TestWeights(NamedTuple):
@@ -135,6 +137,7 @@ def weigh_tests(tests, shares, weights):
     columns, lows, highs, pieces = tests.column, tests.low, tests.high, tests.pieces
     piece_offsets, piece_low, piece_high = tests.piece_offsets, tests.piece_low, tests.piece_high
     bases, tops, below, bucket, bucket_below = shares.base, shares.top, shares.below, shares.bucket, shares.bucket_below
+    grown = shares.grown
     out_codes, out_way, out_mask = weights.codes, weights.way, weights.mask
     out_admitted, out_led, out_masked = weights.admitted, weights.led, weights.masked
     for test in range(len(columns)):
@@ -149,7 +152,7 @@ def weigh_tests(tests, shares, weights):
             high = np.int64(highs[test] if piece < 0 else piece_high[piece])
             if low > high:
                 continue
-            codes += high - low + 1
+            codes += 1 + np.int64((high - low) * grown[column])
             admitted += below[base + high] - below[base + max(low, 1) - 1]
             # The buckets of a piece; its first one may be the last of the piece before.
             first, behind = np.int64(bucket[base + low]), np.int64(bucket[base + high]) + 1

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from numpy.typing import NDArray
 
 from ray_pubsub import MatchIndex
 from ray_pubsub.columns.clause_table import ClauseTable
@@ -120,7 +119,7 @@ def test_gaps_that_hold_most_values_prune() -> None:
         for _ in range(FEWEST_CHOSEN)
     ]
     choice = MODEL.choose(table_of(texts, vocabulary), vocabulary, np.ones(4))
-    (given,), (estimates,) = choice.statistics, choice.estimates
+    given, estimates = choice.statistics[0], choice.estimates[0]
     assert given.survivors > 0.7 and given.gapped == 4.0 and 0.4 < given.between < 0.8
     assert choice.engine == "rein"
     for name in ("rein", "dexin", "gem"):
@@ -323,8 +322,8 @@ class Always(CostModel):
         super().__init__(ENGINES, TYPICAL)
         self.engine = engine
 
-    def choose(self, table: ClauseTable, vocabulary: Vocabulary, frequency: NDArray[np.float64] | None = None) -> Any:
-        return replace(super().choose(table, vocabulary, frequency), engine=self.engine)
+    def choose(self, *given: Any, **options: Any) -> Any:
+        return replace(super().choose(*given, **options), engine=self.engine)
 
 
 @pytest.mark.parametrize("engine", CANDIDATES)

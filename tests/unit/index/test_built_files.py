@@ -97,7 +97,7 @@ def mixed(clauses: ClauseTable, vocabulary: Vocabulary, frequency: Any = None) -
 
 def forced(build: Any, make: Callable[[Random], str]) -> MatchIndex:
     index = MatchIndex()
-    live(index)._build = build
+    live(index).segment_build = build
     random = Random(5)
     index.add_many(range(COUNT), [make(random) for _ in range(COUNT)])
     return index

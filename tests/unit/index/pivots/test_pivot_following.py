@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ray_pubsub import MatchIndex
 from ray_pubsub.engines.explain.plan import IndexPlan
+from ray_pubsub.index.pivots import recent_events
 from ray_pubsub.index.pivots.pivot_following import PivotFollowing
 from ray_pubsub.index.pivots.repivot_policy import RepivotPolicy
 from tests.inside_of_index import merge_all, segmented
@@ -223,3 +225,38 @@ def test_waiting_while_a_check_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert waiters
     waiters[0].join()
     assert failures == []
+
+
+def limits(count: int) -> list[str]:
+    """Limits of three metrics, which most events are far below."""
+    drawn = random.Random(3)
+    return [
+        " and ".join(f"m{place} between {drawn.randrange(600, 1000)} and 1000" for place in drawn.sample(range(4), 3))
+        for _ in range(count)
+    ]
+
+
+def metrics(low: int, high: int, count: int, seed: int) -> list[dict[str, int]]:
+    drawn = random.Random(seed)
+    return [{f"m{place}": drawn.randrange(low, high) for place in range(4)} for _ in range(count)]
+
+
+def test_a_block_gets_another_engine_when_events_turn_out_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Quiet events meet next to no pivot; then the same attributes have values that most limits admit. Every answer stays right."""
+    monkeypatch.setattr(recent_events, "PAUSE", 1)
+    index, naive = followed("auto"), MatchIndex("scan")
+    texts = limits(3000)
+    for each in (index, naive):
+        each.add_many(range(len(texts)), texts, atomic=True)
+    live = segmented(index)
+    merge_all(live)
+    live.following.policy = replace(EAGER, again_events=1024, margin=1.1)
+    show(index, metrics(0, 500, 1024, 1))
+    assert index.stats().blocks_by_engine() == {"pivot": 1}
+    show(index, metrics(900, 1000, 4096, 2))
+    assert index.stats().blocks_by_engine() == {"dense": 1}
+    for event in [*metrics(0, 1000, 3, 3), *metrics(900, 1000, 2, 4)]:
+        assert index.match(event) == naive.match(event)
+    repivoted = index.stats().repivoted
+    show(index, metrics(900, 1000, 4096, 5))
+    assert index.stats().repivoted == repivoted, "it stays with what it has chosen"

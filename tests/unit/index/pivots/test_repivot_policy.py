@@ -9,15 +9,15 @@ POLICY = RepivotPolicy(margin=1.5, rebuild_cost=100)
 
 
 def test_good_pivots_stay() -> None:
-    assert POLICY.judge(1000, PivotCost(10, 10), 0.0, 10**9) == Verdict(False, 0.0)
-    assert POLICY.judge(1000, PivotCost(14, 10), 0.0, 10**9) == Verdict(False, 0.0)
-    assert POLICY.judge(1000, PivotCost(0, 0), 0.0, 10**9) == Verdict(False, 0.0)
+    assert POLICY.judge(1000, PivotCost(10, 10), None, 0.0, 10**9) == Verdict(False, 0.0)
+    assert POLICY.judge(1000, PivotCost(14, 10), None, 0.0, 10**9) == Verdict(False, 0.0)
+    assert POLICY.judge(1000, PivotCost(0, 0), None, 0.0, 10**9) == Verdict(False, 0.0)
 
 
 def test_a_block_is_rebuilt_once_its_pivots_have_cost_as_much() -> None:
     """A rebuild costs 100 * 1000; an event costs 40 more than it need."""
     regret, looks = 0.0, 0
-    while not (verdict := POLICY.judge(1000, PivotCost(50, 10), regret, 500)).rebuild:
+    while not (verdict := POLICY.judge(1000, PivotCost(50, 10), None, regret, 500)).rebuild:
         regret, looks = verdict.regret, looks + 1
     assert looks == 4 and verdict.regret == 5 * 500 * 40
 
@@ -26,7 +26,7 @@ def test_a_stream_that_turns_back_clears_the_account() -> None:
     bad, good = PivotCost(50, 10), PivotCost(10, 10)
     regret = 0.0
     for cost in [bad, bad, good] * 100:  # 2 * 40,000 of 100,000
-        verdict = POLICY.judge(1000, cost, regret, 1000)
+        verdict = POLICY.judge(1000, cost, None, regret, 1000)
         assert not verdict.rebuild
         regret = verdict.regret
 
@@ -40,7 +40,7 @@ def test_what_is_spent_is_at_most_twice_what_was_lost() -> None:
             stream = look // period % 2
             cost = PivotCost(10, 10) if stream == chosen else PivotCost(60, 10)
             lost += (cost.now - cost.again) * 100
-            verdict = POLICY.judge(1000, cost, regret, 100)
+            verdict = POLICY.judge(1000, cost, None, regret, 100)
             regret = verdict.regret
             if verdict.rebuild:
                 spent, chosen, regret = spent + POLICY.rebuild_cost * 1000, stream, 0.0
