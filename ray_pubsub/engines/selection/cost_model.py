@@ -31,6 +31,7 @@ from ray_pubsub.engines.selection.clause_statistics import (
 from ray_pubsub.engines.selection.event_sample import events_alike, events_quiet, events_seen
 from ray_pubsub.engines.selection.machine import MachineConstants
 from ray_pubsub.engines.selection.sampled_work import counted_statistics
+from ray_pubsub.kernels.readiness import are_ready
 from ray_pubsub.model.event_batch import EventBatch
 
 __all__ = ["MARGIN", "Choice", "CostModel"]
@@ -111,7 +112,7 @@ def _expected(
         return
     carried = known_events(sample.tested, frequency)
     given, presence = sample.statistics(carried, known=True), carried[sample.attribute]
-    if events is not None:
+    if events is not None and are_ready():
         yield counted_statistics(sample, given, events_seen(sample, events, vocabulary), presence)
         return
     yield given
@@ -121,6 +122,8 @@ def _expected(
 def _made_up(
     sample: ClauseSample, given: ClauseStatistics, carried: NDArray[np.float64], presence: NDArray[np.float64] | None
 ) -> Iterator[ClauseStatistics]:
+    if not are_ready():  # the kernel that counts would have to be compiled first
+        return
     alike = events_alike(sample, carried)
     yield counted_statistics(sample, given, alike, presence)
     quiet = events_quiet(sample, alike)
