@@ -46,7 +46,7 @@ def test_no_example_is_left_out() -> None:
 def test_it_runs(name: str) -> None:
     command = [sys.executable, "-m", f"examples.{name}", *SMALL[name]]
     environment = {**os.environ, "COLUMNS": "80"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert SAYS[name] in done.stdout
     assert [line for line in done.stdout.splitlines() if len(line.rstrip()) > 80] == []
@@ -55,6 +55,6 @@ def test_it_runs(name: str) -> None:
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_it_says_what_it_does(name: str) -> None:
     command = [sys.executable, "-m", f"examples.{name}", "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert f"python -m examples.{name}" in done.stdout

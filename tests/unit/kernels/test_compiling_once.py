@@ -55,7 +55,7 @@ def compilations(processes: list[subprocess.Popen[str]], names: list[str]) -> li
         assert process.stdin is not None
         process.stdin.write(own + "\n")
         process.stdin.flush()
-    outputs = [process.communicate(timeout=120)[0] for process in processes]
+    outputs = [process.communicate(timeout=600)[0] for process in processes]
     assert [process.returncode for process in processes] == [0] * len(processes)
     return [[int(count) for count in output.split()] for output in outputs]
 
