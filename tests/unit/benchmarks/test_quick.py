@@ -98,7 +98,11 @@ def test_engines_are_compared_until_the_time_is_over(
     assert "1 value left out of its event, the first: event 30: attribute 'price': the integer" in out
     assert "auto (scanned)" in out and "dexin" in out and "no time left" in out
     assert "So few subscriptions are scanned" in out
-    assert "with the specification on a sample" in out and "on more shards" in out
+    assert "Matches were compared with the specification on a sample" in out and "on more shards" in out
+    compare(data, Budget(0.0))
+    assert "There was no time left for other engines" in capsys.readouterr().out
+    compare(data, Budget(600.0))
+    assert "Matches agree between all engines, and with the specification" in capsys.readouterr().out
 
 
 def test_intervals_are_compared_with_the_specification(tmp_path: Path) -> None:
