@@ -97,8 +97,8 @@ def start(
     data_dir: a folder of this machine in which subscriptions, rules and deliveries are stored. A server that is started with it again
         continues where it was. Without one, everything is in memory.
     name: the name by which `connect` finds the server.
-    address: of a Ray cluster, host:port; "auto": RAY_ADDRESS, or the cluster on this machine; "local": always a new cluster. On a cluster
-        that was started by `ray start --head --port=6379` the server outlives this program, at an address that stays the same.
+    address: of a Ray cluster, host:port; "auto": RAY_ADDRESS, or this user's cluster on this machine; "local": always a new cluster. On a
+        cluster that was started by `ray start --head --port=6379` the server outlives this program, at an address that stays the same.
 
     store: a PostgreSQL database in place of a data_dir: postgresql://user@host:5432/database. Every process of the server may then restart
         on any node. With ?schema=name at the end, several servers can share a database. The password is best left to PGPASSWORD or
