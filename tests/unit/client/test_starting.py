@@ -32,7 +32,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(starting, "join", lambda *_, **options: Joined())
     monkeypatch.setattr(starting, "answer", full)
-    monkeypatch.setattr(starting, "_discard", found.append)
+    monkeypatch.setattr(starting, "end_actors", found.append)
     monkeypatch.setattr(ray, "kill", lambda handle, no_restart: found.append("killed"))
     return found
 
@@ -54,7 +54,7 @@ def test_connecting_never_ends_a_registry(monkeypatch: pytest.MonkeyPatch, ended
 
 
 @pytest.mark.parametrize(
-    ("existing", "created", "expected"), [(Registry, None, []), (None, False, []), (None, True, ["shop"])]
+    ("existing", "created", "expected"), [(Registry, None, []), (None, False, []), (None, True, ["shop", "killed"])]
 )
 def test_a_failed_start_ends_what_it_has_created(
     monkeypatch: pytest.MonkeyPatch, ended: list[str], existing: Any, created: bool, expected: list[str]
@@ -73,12 +73,12 @@ def test_a_server_that_cannot_open_its_data_is_ended_by_force_only(
     monkeypatch.setattr(starting, "_find", lambda name: Registry)
     monkeypatch.setattr(starting, "remove_note", lambda name, address: notes.append((name, address)))
     assert starting.end_by_force("shop", address="127.0.0.1:1") == "shop"
-    assert (ended, notes) == (["shop"], [("shop", "127.0.0.1:1")])
+    assert (ended, notes) == (["shop", "killed"], [("shop", "127.0.0.1:1")])
     monkeypatch.setattr(starting, "_find", lambda name: None)
     monkeypatch.setattr(starting, "_running", lambda: ("other",))
     with pytest.raises(UnknownServerError, match="other"):
         starting.end_by_force("shop", address="127.0.0.1:1")
-    assert ended == ["shop"]
+    assert ended == ["shop", "killed"]
 
 
 def test_one_of_several_starters_creates_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
