@@ -121,6 +121,17 @@ def test_an_array_and_msgpack(interface: Interface, subscriber: str) -> None:
     assert (odd["events"], odd["matches"], [each["position"] for each in odd["errors"]]) == (2, 1, [1])
 
 
+def test_large_bodies_are_read_in_a_thread(interface: Interface, subscriber: str) -> None:
+    events = [{"price": 1, "pad": "x" * 1000}] * 80
+    packed = interface.ask(
+        "POST", "/v1/events?deliver=0", msgpack.packb(events), headers={"Content-Type": "application/msgpack"}
+    )
+    array = interface.ask("POST", "/v1/events?deliver=0", events)
+    assert (packed.data["matches"], array.data["matches"]) == (80, 80)
+    broken = interface.ask("POST", "/v1/events?deliver=0", json.dumps(events).encode()[:-1])
+    assert (broken.status, broken.data["title"]) == (400, "Bad request")
+
+
 def test_wrong_formats_and_methods_say_what_is_right(interface: Interface) -> None:
     form = interface.ask("POST", "/v1/events", b"{}", headers={"Content-Type": "application/x-www-form-urlencoded"})
     assert form.status == 415 and "curl: --json" in form.data["detail"]

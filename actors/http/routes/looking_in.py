@@ -40,8 +40,8 @@ async def explain(app: Application, request: Request) -> Response:
     if not isinstance(event, dict):
         raise HttpError(422, "event must be an object", setting="event")
     if given.get("expression") is not None:
-        tree = server.settings.shapes().parse(str(given["expression"])).tree
-        return Response(_explanation(explain_event(tree, event)))
+        shapes, text = server.settings.shapes(), str(given["expression"])
+        return Response(_explanation(await app.backend.run(lambda: explain_event(shapes.parse(text).tree, event))))
     if given.get("id") is not None:
         id = id_of(given["id"]) if isinstance(given["id"], str) else given["id"]
         return Response(_explanation(await app.backend.run(server.explain, event, id)))

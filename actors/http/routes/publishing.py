@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from actors.client.publish_result import PublishResult
@@ -31,6 +32,8 @@ PUBLISHED = (JSON, NDJSON[0], MSGPACK, CLOUD_EVENT, CLOUD_BATCH)
 PORTION = 1 << 20
 """The bytes of NDJSON in one publication."""
 IN_FLIGHT = 3
+READ_AT_ONCE = 1 << 16
+"""The most bytes of a body that are read without a thread."""
 SMALL = 8192
 """The most bytes that are prepared here; more would keep other requests waiting, and go to a thread, which takes longer for a few."""
 MOST_ERRORS, MOST_RESULTS = 100, 10_000
@@ -54,15 +57,15 @@ async def publish(app: Application, request: Request) -> Response:
         key = key or idempotency_key_of(envelope["source"], envelope["id"])
         body = _in_one_line(body)
     elif kind == CLOUD_BATCH:
-        body, single = b"\n".join(checked_batch(body)), False
+        body, single = b"\n".join(await _read(app, checked_batch, body)), False
     elif kind in (MSGPACK, "application/x-msgpack"):
-        events = decoded(body, MSGPACK)
+        events = await _read(app, partial(decoded, kind=MSGPACK), body)
         return await _publish_plain(app, request, options, events)
     elif kind != JSON:
         hint = "; with curl: --json, or -H 'Content-Type: …'" if kind == FORM else ""
         raise HttpError(415, f"events come as {', '.join(PUBLISHED)}, not {kind}{hint}", accepted=list(PUBLISHED))
     elif body.lstrip()[:1] == b"[":
-        body, single = b"\n".join(documents_of_array(body)), False
+        body, single = b"\n".join(await _read(app, documents_of_array, body)), False
     elif b"\n" in body:
         body = _in_one_line(body)
     total = _Total(request, options)
@@ -72,6 +75,11 @@ async def publish(app: Application, request: Request) -> Response:
     elif single:
         raise HttpError(422, "the body is empty; an event is a JSON object")
     return total.response(single)
+
+
+async def _read(app: Application, call: Callable[[bytes], Any], body: bytes) -> Any:
+    """Calls a function that reads the whole body; if it is large in a thread, so that other requests are answered meanwhile."""
+    return call(body) if len(body) <= READ_AT_ONCE else await app.backend.run(call, body)
 
 
 def _in_one_line(document: bytes) -> bytes:

@@ -166,7 +166,7 @@ async def check_expression(app: Application, request: Request) -> Response:
     expression = given["expression"]
     if not isinstance(expression, str):
         raise HttpError(422, "expression must be a text", setting="expression")
-    app.backend.server.settings.shapes().parse(expression)
+    await app.backend.run(app.backend.server.settings.shapes().parse, expression)  # a large one takes its time
     return Response({"valid": True})
 
 
