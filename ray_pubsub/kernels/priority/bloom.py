@@ -19,12 +19,11 @@ __all__ = [
     "BLOCK_BITS",
     "block_of",
     "contains_cells",
+    "count_cells",
     "early_places",
     "fill_of",
     "has_all",
-    "insert_cells",
     "rate_of_bits",
-    "remove_cells",
     "saturated_counters",
     "signature_hash",
 ]
@@ -101,8 +100,8 @@ def has_all(block, places, probes, bits):
 
 
 @compiled
-def insert_cells(cells, salt, start, size, probes, counters, bits):
-    """Adds each cell's signature once."""
+def count_cells(cells, salt, start, size, probes, counters, bits, adding):
+    """Adds each cell's signature once, or takes it out again. A counter that has reached STICKY stays there."""
     for number in range(len(cells)):
         hashed = signature_hash(cells[number], salt)
         block = block_of(hashed, start, size)
@@ -111,31 +110,16 @@ def insert_cells(cells, salt, start, size, probes, counters, bits):
             position = block + (place >> TO_PLACE)
             pair = counters[position >> np.uint64(1)]
             shift = np.uint8((position & np.uint64(1)) << np.uint64(2))
-            count = (pair >> shift) & np.uint8(STICKY)
-            if count < STICKY:
-                counters[position >> np.uint64(1)] = pair + np.uint8(np.uint8(1) << shift)
-            if count == 0:
-                bits[position >> np.uint64(6)] |= np.uint64(1) << (position & np.uint64(63))
-            place = (place + step) & LOW_HALF
-            step = (step + np.uint64(probe + 1) * STEP) & LOW_HALF
-
-
-@compiled
-def remove_cells(cells, salt, start, size, probes, counters, bits):
-    """Takes out what `insert_cells` put in."""
-    for number in range(len(cells)):
-        hashed = signature_hash(cells[number], salt)
-        block = block_of(hashed, start, size)
-        place, step = hashed & LOW_HALF, hashed >> np.uint64(32)
-        for probe in range(probes):
-            position = block + (place >> TO_PLACE)
-            pair = counters[position >> np.uint64(1)]
-            shift = np.uint8((position & np.uint64(1)) << np.uint64(2))
-            count = (pair >> shift) & np.uint8(STICKY)
-            if 0 < count < STICKY:
-                counters[position >> np.uint64(1)] = pair - np.uint8(np.uint8(1) << shift)
+            count, one = (pair >> shift) & np.uint8(STICKY), np.uint8(np.uint8(1) << shift)
+            bit = np.uint64(1) << (position & np.uint64(63))
+            if adding and count < STICKY:
+                counters[position >> np.uint64(1)] = pair + one
+                if count == 0:
+                    bits[position >> np.uint64(6)] |= bit
+            elif not adding and 0 < count < STICKY:
+                counters[position >> np.uint64(1)] = pair - one
                 if count == 1:
-                    bits[position >> np.uint64(6)] &= ~(np.uint64(1) << (position & np.uint64(63)))
+                    bits[position >> np.uint64(6)] &= ~bit
             place = (place + step) & LOW_HALF
             step = (step + np.uint64(probe + 1) * STEP) & LOW_HALF
 

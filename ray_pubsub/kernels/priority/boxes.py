@@ -10,21 +10,15 @@ import numpy as np
 
 from ray_pubsub.kernels.compiled import compiled
 
-__all__ = [
-    "add_boxes",
-    "add_corners",
-    "boxes_of_pieces",
-    "count_boxes",
-    "lower_counts",
-    "raise_counts",
-    "remove_boxes",
-]
+__all__ = ["add_corners", "boxes_of_pieces", "count_all_cells", "count_boxes", "count_cell_by_cell"]
 
 
 @compiled
-def add_boxes(lows, highs, strides, counts, full, fresh):
-    """Counts every cell of every box; `fresh` gets the cells that no box covered before. Returns how many those are."""
+def count_cell_by_cell(lows, highs, strides, counts, full, step, changed):
+    """Counts every cell of every box, up (`step` is 1) or down (-1). `changed` gets the cells that are covered now and were not, or the
+    other way round. Returns how many those are."""
     dimensions = len(strides)
+    edge = np.int64(0 if step > 0 else 1)
     found = 0
     index = np.empty(dimensions, np.int64)
     for box in range(len(lows)):
@@ -34,41 +28,11 @@ def add_boxes(lows, highs, strides, counts, full, fresh):
             cell += index[axis] * strides[axis]
         while True:
             count = np.int64(counts[cell])
-            if count == 0:
-                fresh[found] = cell
+            if count == edge:
+                changed[found] = cell
                 found += 1
             if count != full:
-                counts[cell] = count + 1
-            axis = dimensions - 1
-            while axis >= 0 and index[axis] == highs[box, axis]:
-                cell -= (index[axis] - lows[box, axis]) * strides[axis]
-                index[axis] = lows[box, axis]
-                axis -= 1
-            if axis < 0:
-                break
-            index[axis] += 1
-            cell += strides[axis]
-    return found
-
-
-@compiled
-def remove_boxes(lows, highs, strides, counts, full, bare):
-    """Undoes `add_boxes`; `bare` gets the cells that no box covers any more. Returns how many those are."""
-    dimensions = len(strides)
-    found = 0
-    index = np.empty(dimensions, np.int64)
-    for box in range(len(lows)):
-        cell = 0
-        for axis in range(dimensions):
-            index[axis] = lows[box, axis]
-            cell += index[axis] * strides[axis]
-        while True:
-            count = np.int64(counts[cell])
-            if count != full:
-                counts[cell] = count - 1
-                if count == 1:
-                    bare[found] = cell
-                    found += 1
+                counts[cell] = count + step
             axis = dimensions - 1
             while axis >= 0 and index[axis] == highs[box, axis]:
                 cell -= (index[axis] - lows[box, axis]) * strides[axis]
@@ -103,29 +67,16 @@ def add_corners(lows, highs, shape, strides, difference):
 
 
 @compiled
-def raise_counts(more, counts, full, fresh):
-    """counts += more, full counts staying full; `fresh` gets the cells that were 0 and no longer are."""
-    found = 0
-    for cell in range(len(counts)):
-        if more[cell] > 0:
-            count = np.int64(counts[cell])
-            if count == 0:
-                fresh[found] = cell
-                found += 1
-            counts[cell] = min(count + more[cell], full)
-    return found
-
-
-@compiled
-def lower_counts(less, counts, full, bare):
-    """counts -= less, full counts staying full; `bare` gets the cells that become 0."""
+def count_all_cells(boxes, counts, full, step, changed):
+    """The same for boxes of which boxes[cell] cover a cell. A full count stays full."""
     found = 0
     for cell in range(len(counts)):
         count = np.int64(counts[cell])
-        if less[cell] > 0 and count != full:
-            counts[cell] = count - less[cell]
-            if count == less[cell]:
-                bare[found] = cell
+        if boxes[cell] > 0 and count != full:
+            after = min(count + step * boxes[cell], full)
+            counts[cell] = after
+            if (count == 0) != (after == 0):
+                changed[found] = cell
                 found += 1
     return found
 

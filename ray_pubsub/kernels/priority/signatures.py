@@ -141,7 +141,7 @@ def bin_bounds(bounds, upper, inner, tracks, edges, bins):
 
 
 @compiled
-def pieces_of_ranges(low, high, group, group_after, group_before, rest_until, pieces):
+def pieces_of_ranges(low, high, group_after, group_before, rest_until, pieces):
     """A range of a column's bins as ranges of a vector's groups: the groups it meets, and the rest (group 0) if it meets that too."""
     for clause in range(len(low)):
         first, last = group_after[low[clause]], group_before[high[clause]]

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from ray_pubsub.kernels.priority.bloom import (
     BLOCK_BITS,
     contains_cells,
+    count_cells,
     fill_of,
-    insert_cells,
     rate_of_bits,
-    remove_cells,
     saturated_counters,
 )
 
@@ -87,11 +86,11 @@ class CountingFilters:
         return all(rate_of(count, size, probes) <= share for count, size, probes in parts)
 
     def insert(self, level: int, cells: NDArray[np.int64], salt: int) -> None:
-        insert_cells(cells, np.uint64(salt), *self._place(level), self.counters, self.bits)
+        count_cells(cells, np.uint64(salt), *self._place(level), self.counters, self.bits, True)
         self.keys[level - 1] += len(cells)
 
     def remove(self, level: int, cells: NDArray[np.int64], salt: int) -> None:
-        remove_cells(cells, np.uint64(salt), *self._place(level), self.counters, self.bits)
+        count_cells(cells, np.uint64(salt), *self._place(level), self.counters, self.bits, False)
         self.keys[level - 1] -= len(cells)
 
     def contains(self, level: int, cells: NDArray[np.int64], salt: int) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.kernels.priority.boxes import add_boxes, add_corners, lower_counts, raise_counts, remove_boxes
+from ray_pubsub.kernels.priority.boxes import add_corners, count_all_cells, count_cell_by_cell
 from ray_pubsub.priority.instantiation.boxes import Boxes, BoxList
 from ray_pubsub.priority.instantiation.vectors import Vector
 
@@ -36,6 +36,18 @@ class Cover:
         while len(self.boxes) <= number:
             self.boxes.append(BoxList(len(self._vectors[len(self.boxes)].columns)))
         self.boxes[number].append(boxes)
+        return self._counted(number, boxes, level_of, +1)
+
+    def remove(self, numbers: list[int], level_of: NDArray[np.uint8]) -> Cells:
+        """Removes the boxes of rules; returns the cells that no box covers any more."""
+        chosen = np.unique(np.array(numbers, dtype=np.int64))
+        found: Cells = []
+        for number, boxes in enumerate(self.boxes):
+            found += self._counted(number, boxes.of(chosen), level_of, -1)
+        return found
+
+    def _counted(self, number: int, boxes: Boxes, level_of: NDArray[np.uint8], step: int) -> Cells:
+        """Counts boxes of one vector up or down; returns the cells that became covered or uncovered."""
         vector = self._vectors[number]
         found: Cells = []
         levels = level_of[boxes.owners]
@@ -45,35 +57,14 @@ class Cover:
             if counts is None:
                 counts = np.zeros(vector.cells, dtype=self._dtype)
             cells = part.cells()
-            fresh = np.empty(min(cells, vector.cells), dtype=np.int64)
+            changed = np.empty(min(cells, vector.cells), dtype=np.int64)
             if cells <= CELL_BY_CELL * vector.cells:
-                count = add_boxes(part.lows, part.highs, vector.strides, counts, self._full, fresh)
+                count = count_cell_by_cell(part.lows, part.highs, vector.strides, counts, self._full, step, changed)
             else:
-                count = raise_counts(_united(part, vector), counts, self._full, fresh)
+                count = count_all_cells(_united(part, vector), counts, self._full, step, changed)
             self.counts[number, level] = counts  # readers see it from here on
-            found.append((number, level, fresh[:count]))
+            found.append((number, level, changed[:count]))
         return found
-
-    def remove(self, numbers: list[int], level_of: NDArray[np.uint8]) -> Cells:
-        """Removes the boxes of rules; returns the cells that no box covers any more."""
-        chosen = np.unique(np.array(numbers, dtype=np.int64))
-        found: Cells = []
-        for number, boxes in enumerate(self.boxes):
-            vector, part = self._vectors[number], boxes.of(chosen)
-            levels = level_of[part.owners]
-            for level in np.unique(levels).tolist():
-                found.append((number, level, self._take_out(number, level, part.where(levels == level), vector)))
-        return found
-
-    def _take_out(self, number: int, level: int, boxes: Boxes, vector: Vector) -> NDArray[np.int64]:
-        counts = self.counts[number, level]
-        cells = boxes.cells()
-        bare = np.empty(min(cells, vector.cells), dtype=np.int64)
-        if cells <= CELL_BY_CELL * vector.cells:
-            count = remove_boxes(boxes.lows, boxes.highs, vector.strides, counts, self._full, bare)
-        else:
-            count = lower_counts(_united(boxes, vector), counts, self._full, bare)
-        return bare[:count]
 
     @property
     def nbytes(self) -> int:

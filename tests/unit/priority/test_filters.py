@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ray_pubsub.kernels.priority.boxes import add_boxes, add_corners, lower_counts, raise_counts, remove_boxes
+from ray_pubsub.kernels.priority.boxes import add_corners, count_all_cells, count_cell_by_cell
 from ray_pubsub.priority.instantiation.bloom import CountingFilters, rate_of, rate_per_lookup, size_for
 
 RATES = [0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5]
@@ -110,7 +110,7 @@ def test_corners_count_what_cells_count(dimensions: int) -> None:
     ends = np.sort(rng.integers(0, np.maximum(shape, 1), (2, 50, dimensions)), axis=0).astype(np.uint16)
     lows, highs = ends
     counts, fresh = np.zeros(cells, np.uint16), np.empty(cells, np.int64)
-    found = add_boxes(lows, highs, strides, counts, 65535, fresh)
+    found = count_cell_by_cell(lows, highs, strides, counts, 65535, 1, fresh)
     difference = np.zeros(cells, np.int32)
     add_corners(lows, highs, shape, strides, difference)
     cube = difference.reshape(tuple(shape.tolist()))
@@ -119,10 +119,10 @@ def test_corners_count_what_cells_count(dimensions: int) -> None:
     assert np.array_equal(difference, counts)
     assert np.array_equal(np.sort(fresh[:found]), np.flatnonzero(counts))
     again, fresh_again = np.zeros(cells, np.uint16), np.empty(cells, np.int64)
-    assert raise_counts(difference, again, 65535, fresh_again) == found
+    assert count_all_cells(difference, again, 65535, 1, fresh_again) == found
     assert np.array_equal(again, counts)
     bare = np.empty(cells, np.int64)
-    assert remove_boxes(lows, highs, strides, counts, 65535, bare) == found
+    assert count_cell_by_cell(lows, highs, strides, counts, 65535, -1, bare) == found
     assert not counts.any()
-    assert lower_counts(difference, again, 65535, bare) == found
+    assert count_all_cells(difference, again, 65535, -1, bare) == found
     assert not again.any()
