@@ -156,7 +156,7 @@ def _coding_of_singles(engine: SegmentedIndex, kinds: list[dict[str, Any]], draw
         single = read_single(_log_event(kind, drawn), view.attributes, strict=False)
         start = time.perf_counter()
         for block in blocks:
-            encode_single(single, block.space, block._vocabulary)
+            encode_single(single, block.space, block.vocabulary)
         coding.append(time.perf_counter() - start)
     return float(np.median(whole)) * 1e6, float(np.median(coding)) * 1e6
 

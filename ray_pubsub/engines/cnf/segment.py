@@ -14,25 +14,23 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.coding import CodedTests
 from ray_pubsub.columns.decoding import chosen_tests, decode_clauses
-from ray_pubsub.columns.event_codes import EventCodes, encode_events, encode_single
+from ray_pubsub.columns.event_codes import EventCodes
 from ray_pubsub.columns.saved_state import SavedState, State
 from ray_pubsub.columns.test_records import Form
 from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.engines.cached_segment import CachedSegment
 from ray_pubsub.engines.cnf.conjunctive_index import CnfIndex
 from ray_pubsub.engines.coded_clauses import CodedClauses
 from ray_pubsub.engines.column_frequency import column_frequency
-from ray_pubsub.engines.contract import Frequency, Hits, PivotCost, Segment
-from ray_pubsub.engines.explain.plan import Partitions, SegmentPlan
-from ray_pubsub.engines.explain.trace import Trace, column_names, timed
-from ray_pubsub.engines.segment_stats import VectorCacheStats
+from ray_pubsub.engines.contract import Frequency, Hits, PivotCost
+from ray_pubsub.engines.explain.plan import Partitions
+from ray_pubsub.engines.explain.trace import Trace, Traced, column_names
 from ray_pubsub.engines.vector_cache.cache import VectorCache
-from ray_pubsub.model.event_batch import EventBatch
-from ray_pubsub.model.single_event import SingleEvent
 
 __all__ = ["CnfSegment"]
 
 
-class CnfSegment(Segment):
+class CnfSegment(CachedSegment):
     """Immutable. `owners` has one entry per disjunction."""
 
     engine = "cnf"
@@ -41,12 +39,12 @@ class CnfSegment(Segment):
         self, disjunctions: ClauseTable | CodedClauses, vocabulary: Vocabulary, frequency: Frequency = None
     ) -> None:
         """`frequency`: for each attribute number the share of events that have it, by default equal for all."""
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self.coded, self.owners = CodedClauses.of(disjunctions, vocabulary)
         firsts = np.flatnonzero(np.append(True, self.owners[1:] != self.owners[:-1]))
         self._slots = self.owners[firsts]
         members, tests = _alternatives(self.coded)
-        space = self.coded.space
+        self.space = space = self.coded.space
         shares = column_frequency(space, frequency)
         self.index = CnfIndex(np.append(firsts, len(self.owners)), members, tests, space.top, shares)
         self._cache = VectorCache(self.nbytes)
@@ -69,49 +67,31 @@ class CnfSegment(Segment):
         coded, owners = self.coded, self.owners
         if chosen is not None:
             coded, owners = chosen_tests(coded, chosen), owners[chosen]
-        table = decode_clauses(coded, owners, self._vocabulary)
+        table = decode_clauses(coded, owners, self.vocabulary)
         table.tests["form"] |= Form.ALTERNATIVE
         return table
 
-    def match(self, events: EventBatch) -> Hits:
-        """Returns for each event the owners all of whose disjunctions hold, each once."""
-        codes = encode_events(events, self.coded.space, self._vocabulary)
-        return Hits(*self._cache.match(codes, self._match_codes))
-
-    def match_single(self, event: SingleEvent) -> NDArray[np.int64]:
-        return self._cache.match_single(*encode_single(event, self.coded.space, self._vocabulary), self._match_one)
-
-    def _match_one(self, column: NDArray[np.int32], code: NDArray[np.int32]) -> NDArray[np.int64]:
-        return self._match_codes(EventCodes.of_one(column, code)).slots
-
     def _match_codes(self, codes: EventCodes) -> Hits:
+        """Returns for each event the owners all of whose disjunctions hold, each once."""
         offsets, numbers = self.index.match(codes)
         return Hits(offsets, self._slots[numbers])
 
     def pivot_cost(self, frequency: NDArray[np.float64]) -> PivotCost:
-        return PivotCost(*self.index.expectations(column_frequency(self.coded.space, frequency)))
+        return PivotCost(*self.index.expectations(column_frequency(self.space, frequency)))
 
-    def _vectors(self) -> VectorCacheStats:
-        return self._cache.stats()
-
-    def explain(self, events: EventBatch) -> SegmentPlan:
-        """Explains how `match` handles a batch of one event; it counts subscriptions, not disjunctions."""
-        hits, seconds = timed(self.match, events)
-        codes, index = encode_events(events, self.coded.space, self._vocabulary), self.index
+    def _trace(self, codes: EventCodes, matches: int) -> Traced:
+        """Counts subscriptions, not disjunctions."""
+        index = self.index
         carried = list(zip(codes.column.tolist(), codes.code.tolist(), strict=True))
-        pivots = [column for column in range(self.coded.space.columns) if len(index.met(column))]
+        pivots = [column for column in range(self.space.columns) if len(index.met(column))]
         met = [column for column, _ in carried if column in pivots]
         visited = np.unique(np.concatenate([index.universal, *(index.met(column) for column in met)]))
         found = np.unique(np.concatenate([index.universal, *(index.met(*cell) for cell in carried)]))
         trace = Trace("conjunctions of disjunctions", len(visited))
-        trace.add(column_names(self.coded.space, self._vocabulary, met), "pivots looked up", len(found), index.expected)
-        trace.add("", "disjunctions compared", len(hits.slots))
+        trace.add(column_names(self.space, self.vocabulary, met), "pivots looked up", len(found), index.expected)
+        trace.add("", "disjunctions compared", matches)
         rest = len(index) - len(visited)
-        partitions = Partitions("pivots", len(met), len(pivots) - len(met), len(visited), rest)
-        pipelines, cached = (trace.pipeline(),), self._cache.holds(codes)
-        return SegmentPlan(
-            "cnf", len(index), partitions, pipelines, len(found), len(hits.slots), seconds, cached=cached
-        )
+        return Traced(Partitions("pivots", len(met), len(pivots) - len(met), len(visited), rest), [trace], len(found))
 
 
 def _alternatives(

@@ -17,16 +17,15 @@ from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.coding import CodedTests, code_clauses
 from ray_pubsub.columns.coding_state import restored_space, space_state
 from ray_pubsub.columns.decoding import decode_clauses
-from ray_pubsub.columns.event_codes import EventCodes, encode_events, encode_single
+from ray_pubsub.columns.event_codes import EventCodes
 from ray_pubsub.columns.saved_state import SavedState, State, check, check_within
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.contract import Frequency, Hits, Segment
+from ray_pubsub.engines.cached_segment import CachedSegment
+from ray_pubsub.engines.contract import Frequency, Hits
 from ray_pubsub.engines.dense.trace import DenseRows, trace_dense
 from ray_pubsub.engines.dense.transposed import MOST_COLUMNS, TransposedMasks
-from ray_pubsub.engines.explain.plan import SegmentPlan
-from ray_pubsub.engines.explain.trace import column_names, timed, values_of
+from ray_pubsub.engines.explain.trace import Traced, column_names, values_of
 from ray_pubsub.engines.interval_gaps import IntervalGaps
-from ray_pubsub.engines.segment_stats import VectorCacheStats
 from ray_pubsub.engines.vector_cache.cache import VectorCache
 from ray_pubsub.kernels.dense.bitmaps import buckets_of_codes, build_bitmaps, build_outer, build_rows
 from ray_pubsub.kernels.dense.bounds import list_tests, scatter_bounds
@@ -45,8 +44,6 @@ from ray_pubsub.kernels.dense.clustering import (
 )
 from ray_pubsub.kernels.dense.match import match_dense
 from ray_pubsub.kernels.dense.segment_group import GROUPS
-from ray_pubsub.model.event_batch import EventBatch
-from ray_pubsub.model.single_event import SingleEvent
 from ray_pubsub.workspace import workspace
 
 __all__ = ["DenseSegment", "dense_buffers"]
@@ -60,7 +57,7 @@ FEWEST_TRANSPOSED = 256
 """Batches of at least this many events are transposed: with fewer, the pass over all clauses costs more than it saves."""
 
 
-class DenseSegment(Segment):
+class DenseSegment(CachedSegment):
     """Immutable. Clauses are numbered in clustered order, and a clause's row contains its owner's slot, so that a match is known where it
     is decided. If gaps must be checked, or slots need more than 31 bits, the clauses keep their order and the row contains the clause's
     number."""
@@ -202,18 +199,6 @@ class DenseSegment(Segment):
         tables: list[NDArray[Any]] = [self._edges, self._least, self._bucket, self._group, self._rate]
         return list(map(int, self._clauses)), tables
 
-    def match(self, events: EventBatch) -> Hits:
-        """Owners of the clauses that hold, per event; an owner with several clauses may come more than once."""
-        codes = encode_events(events, self.space, self.vocabulary)
-        return Hits(*self._cache.match(codes, self._match_codes))
-
-    def match_single(self, event: SingleEvent) -> NDArray[np.int64]:
-        return self._cache.match_single(*encode_single(event, self.space, self.vocabulary), self._match_one)
-
-    def _match_one(self, column: NDArray[np.int32], code: NDArray[np.int32]) -> NDArray[np.int64]:
-        hits = self._match_codes(EventCodes.of_one(column, code))
-        return hits.slots[: hits.offsets[1]]
-
     def _match_codes(self, codes: EventCodes) -> Hits:
         if len(codes.offsets) > FEWEST_TRANSPOSED and 0 < self.space.columns <= MOST_COLUMNS:
             offsets, carried = self._batch_part().match(codes)
@@ -225,30 +210,21 @@ class DenseSegment(Segment):
             self._holes.settle(codes, offsets, carried)
         return Hits(offsets, self.owners[carried[: offsets[-1]]])
 
-    def explain(self, events: EventBatch) -> SegmentPlan:
-        """Explains how `match` handles a batch of one event."""
-        hits, seconds = timed(self.match, events)
-        codes = encode_events(events, self.space, self.vocabulary)
+    def _trace(self, codes: EventCodes, matches: int) -> Traced:
         values = values_of(codes, self.space.columns)
         values[values == 0] = FREE_LOW
-        partitions, (trace,), verified = trace_dense(
+        traced = trace_dense(
             values, DenseRows(self._rows, self._bounds_at, self._carried if self._numbered else np.arange(len(self))),
             self._edges, self._bucket, self._group, self._rate, lambda columns: column_names(self.space, self.vocabulary, columns),
         )  # fmt: skip
         if self._holes is not None:
-            trace.settle(self._holes, codes)
-        cached = self._cache.holds(codes)
-        return SegmentPlan(
-            "dense", len(self), partitions, (trace.pipeline(),), verified, len(hits.slots), seconds, cached=cached
-        )
+            traced.traces[0].settle(self._holes, codes)
+        return traced
 
     def _details(self) -> dict[str, int]:
         """`buckets`: bitmaps per column and side; `gapped`: clauses whose gaps are compared after their hulls."""
         gapped = 0 if self._holes is None else self._holes.clauses
         return {"columns": self.space.columns, "buckets": _buckets(self.space.columns), "gapped": gapped}
-
-    def _vectors(self) -> VectorCacheStats:
-        return self._cache.stats()
 
     def _batch_part(self) -> TransposedMasks:
         """Created at the first batch, in 0.1 s for a million clauses: an index that only gets single events saves a fifth of its memory."""

@@ -15,22 +15,19 @@ from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.coding import CodedTests, code_clauses
 from ray_pubsub.columns.coding_state import restored_space, space_state
 from ray_pubsub.columns.decoding import decode_clauses
-from ray_pubsub.columns.event_codes import EventCodes, encode_events, encode_single
+from ray_pubsub.columns.event_codes import EventCodes
 from ray_pubsub.columns.saved_state import SavedState, State, check, check_within
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.contract import Frequency, Hits, PivotCost, Segment
-from ray_pubsub.engines.explain.plan import SegmentPlan
-from ray_pubsub.engines.explain.trace import timed
+from ray_pubsub.engines.cached_segment import CachedSegment
+from ray_pubsub.engines.contract import Frequency, Hits, PivotCost
+from ray_pubsub.engines.explain.trace import Traced
 from ray_pubsub.engines.pivot.batch_masks import BatchMasks
 from ray_pubsub.engines.pivot.lists import build_lists, coded_of_rows, places, rows_of
 from ray_pubsub.engines.pivot.pivot_cost import cost_of_pivots
 from ray_pubsub.engines.pivot.trace import trace_pivots
-from ray_pubsub.engines.segment_stats import VectorCacheStats
 from ray_pubsub.engines.vector_cache.cache import VectorCache
 from ray_pubsub.kernels.pivot.clause_rows import check_rows
 from ray_pubsub.kernels.pivot.pivot_lists import BUCKETS, PROVEN, SLOTS, PivotLists, match_event, match_events
-from ray_pubsub.model.event_batch import EventBatch
-from ray_pubsub.model.single_event import SingleEvent
 from ray_pubsub.workspace import PerThread
 
 __all__ = ["PivotBlock"]
@@ -39,7 +36,7 @@ FEWEST_MASKED = 64
 """Batches of at least this many events are tested for whether masks of events pay."""
 
 
-class PivotBlock(Segment):
+class PivotBlock(CachedSegment):
     """Immutable. `match` may run in several threads at once: scratch is per thread."""
 
     engine = "pivot"
@@ -47,7 +44,7 @@ class PivotBlock(Segment):
     def __init__(self, table: ClauseTable, vocabulary: Vocabulary, frequency: Frequency = None) -> None:
         """`frequency`: for each attribute number the share of events that have it, by default equal for all."""
         coded = code_clauses(table, vocabulary, sparseness=4)
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self.space = coded.space
         self._set(*build_lists(coded, table.owners[: table.count], frequency))
 
@@ -90,7 +87,7 @@ class PivotBlock(Segment):
     def restored(cls, state: SavedState, vocabulary: Vocabulary, slots: int, frequency: Frequency = None) -> PivotBlock:
         """`frequency` is ignored: pivots are those that were saved."""
         self = cls.__new__(cls)
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self.space = restored_space(state.state("space"), vocabulary)
         base, spread = places(self.space.top)
         entries = state.array("entries", np.uint32, None)
@@ -119,20 +116,11 @@ class PivotBlock(Segment):
     def table(self, chosen: NDArray[np.int64] | None = None) -> ClauseTable:
         """Returns the clauses as records again, for merging; or the chosen ones."""
         owners = self.owners if chosen is None else self.owners[chosen]
-        return decode_clauses(self._coded(chosen), owners.astype(np.int64), self._vocabulary)
+        return decode_clauses(self._coded(chosen), owners.astype(np.int64), self.vocabulary)
 
     def _coded(self, chosen: NDArray[np.int64] | None = None) -> CodedTests:
         rows = self._rows if chosen is None else self._rows[chosen]
         return coded_of_rows(self.space, self._lists.words, rows)
-
-    def match(self, events: EventBatch) -> Hits:
-        """Returns the owners of the clauses that hold, for each event; an owner with several clauses may occur more than once."""
-        codes = encode_events(events, self.space, self._vocabulary)
-        return Hits(*self._cache.match(codes, self._match_codes))
-
-    def match_single(self, event: SingleEvent) -> NDArray[np.int64]:
-        column, code = encode_single(event, self.space, self._vocabulary)
-        return self._cache.match_single(column, code, self._match_one)
 
     def _match_one(self, column: NDArray[np.int32], code: NDArray[np.int32]) -> NDArray[np.int64]:
         scratch = self._scratch.get(self._make_scratch)
@@ -155,14 +143,8 @@ class PivotBlock(Segment):
                 out = np.concatenate([out, np.empty(len(out) + needed, dtype=np.int64)])
         return Hits(offsets, out[: offsets[-1]])
 
-    def explain(self, events: EventBatch) -> SegmentPlan:
-        """Explains how `match` handles a batch of one event."""
-        hits, seconds = timed(self.match, events)
-        codes = encode_events(events, self.space, self._vocabulary)
-        partitions, traces, verified = trace_pivots(codes, self._coded(), self._lists, self._rows, self._vocabulary)
-        pipelines = tuple(trace.pipeline() for trace in traces)
-        cached = self._cache.holds(codes)
-        return SegmentPlan("pivot", len(self), partitions, pipelines, verified, len(hits.slots), seconds, cached=cached)
+    def _trace(self, codes: EventCodes, matches: int) -> Traced:
+        return trace_pivots(codes, self._coded(), self._lists, self._rows, self.vocabulary)
 
     def _details(self) -> dict[str, int]:
         """`pivots`: the values under which clauses are stored alone; `ranges`: entries under ranges of values; `unpivoted`: clauses that
@@ -175,9 +157,6 @@ class PivotBlock(Segment):
             pivots, by_value = int(np.count_nonzero(behind > equal)), int(behind[-1])
         ranges, unpivoted = lists.universal - by_value, entries - lists.universal
         return {"columns": self.space.columns, "pivots": pivots, "ranges": ranges, "unpivoted": unpivoted}
-
-    def _vectors(self) -> VectorCacheStats:
-        return self._cache.stats()
 
     def pivot_cost(self, frequency: NDArray[np.float64]) -> PivotCost:
         return cost_of_pivots(self._lists, self._rows, self.space, frequency)

@@ -26,7 +26,7 @@ def block_of(texts: list[str]) -> tuple[PivotBlock, BatchMasks]:
 
 
 def cells_of(block: PivotBlock, events: list[dict[str, Any]]) -> Cells:
-    codes = encode_events(from_dicts(events), block.space, block._vocabulary)
+    codes = encode_events(from_dicts(events), block.space, block.vocabulary)
     return codes.offsets, codes.column, codes.code
 
 
