@@ -108,10 +108,14 @@ def _string_points(
     return points
 
 
-def join_tables(tables: list[ClauseTable], kept: list[NDArray[np.bool_]]) -> ClauseTable:
-    """Joins the clauses to be kept of several tables into one table."""
+def join_tables(tables: list[ClauseTable], kept: list[NDArray[np.bool_]] | None = None) -> ClauseTable:
+    """Joins several tables into a new one. `kept`: which clauses of each table are taken; all by default."""
     owners, lengths = [], []
     joined = ClauseTable.empty()
+    if not tables:
+        return joined
+    if kept is None:
+        kept = [np.ones(table.count, dtype=bool) for table in tables]
     for table, keep in zip(tables, kept, strict=True):
         owners.append(table.owners[: table.count][keep])
         lengths.append(np.diff(table.offsets[: table.count + 1])[keep])

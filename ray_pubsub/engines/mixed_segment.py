@@ -63,7 +63,7 @@ class MixedSegment(Segment):
             tables.append(part.table(chosen[mine] - first))
             first += len(part)
             filled += len(mine)
-        return join_tables(tables, [np.ones(table.count, dtype=bool) for table in tables]).take(place)
+        return join_tables(tables).take(place)
 
     def match(self, events: EventBatch) -> Hits:
         """Returns the owners of the clauses that hold, for each event; an owner with several clauses may occur more than once."""

@@ -254,17 +254,7 @@ class SegmentedIndex:
 
     def clauses_of(self, slots: NDArray[np.int64]) -> tuple[ClauseTable, Vocabulary]:
         """Returns the clauses of living slots, read back from blocks and tails, in the order of their slots."""
-        snapshot = self.snapshot
-        wanted = np.zeros(len(snapshot.died), dtype=bool)
-        wanted[slots] = True
-        tables = []
-        for part in snapshot.parts:
-            chosen = np.flatnonzero(wanted[part.owners[: len(part)]])
-            if len(chosen):
-                tables.append(part.table(chosen))
-        if not tables:
-            return ClauseTable.empty(), self._vocabulary
-        joined = join_tables(tables, [np.ones(table.count, dtype=bool) for table in tables])
+        joined = _clauses_of(self.snapshot, slots)
         return joined.take(np.argsort(joined.owners, kind="stable")), self._vocabulary
 
     def released(self, table: PredicateTable) -> Source:
@@ -288,17 +278,7 @@ class SegmentedIndex:
                 repivots=self.following.policy,
             )
             fresh.following.rebuilt = self.following.rebuilt
-            tables = []
-            for part in old.parts:
-                kept = np.flatnonzero(number[part.owners[: len(part)]] >= 0)
-                if len(kept):
-                    tables.append(part.table(kept))
-            table = (
-                join_tables(tables, [np.ones(part.count, dtype=bool) for part in tables])
-                if tables
-                else ClauseTable.empty()
-            )
-            moved = move_table(table, number, self._vocabulary, fresh._vocabulary)
+            moved = move_table(_clauses_of(old, slots), number, self._vocabulary, fresh._vocabulary)
             fresh._users.added(moved)
             blocks = fresh.build(moved)
             died, flags = np.full(max(64, len(slots)), ALIVE), np.zeros(max(64, len(slots)), np.uint8)
@@ -433,9 +413,17 @@ class SegmentedIndex:
             others = np.flatnonzero(~plain)
             chosen = each if len(others) == len(each) else [each[place] for place in others.tolist()]
             self._append_many(table, added[others], chosen, flags, residual)
-            return join_tables(parts, [np.ones(part.count, dtype=bool) for part in parts]) if plain.any() else table
+            return join_tables(parts) if plain.any() else table
         finally:
             self._compiler.resume_table(tail)
+
+
+def _clauses_of(snapshot: Snapshot, slots: NDArray[np.int64]) -> ClauseTable:
+    """Returns the clauses of these slots as records again, from blocks and tails."""
+    wanted = np.zeros(len(snapshot.died), dtype=bool)
+    wanted[slots] = True
+    chosen = [(part, np.flatnonzero(wanted[part.owners[: len(part)]])) for part in snapshot.parts]
+    return join_tables([part.table(clauses) for part, clauses in chosen if len(clauses)])
 
 
 def _shape_of_integers(source: Source) -> Shape | None:

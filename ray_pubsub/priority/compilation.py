@@ -74,9 +74,7 @@ class RuleCompiler:
                         table.append(number, records)
         parts = [*compiled_parts, *([table] if table.count else [])]
         parts += [rules.clauses(np.array(chosen), self.vocabulary) for rules, chosen in tables.values()]
-        if len(parts) <= 1:
-            return parts[0] if parts else table, refused
-        return join_tables(parts, [np.ones(part.count, dtype=bool) for part in parts]), refused
+        return parts[0] if len(parts) == 1 else join_tables(parts), refused
 
     def _compile_together(self, written: list[Written], refused: dict[int, str]) -> tuple[ClauseTable, list[Written]]:
         """Returns the clauses of texts that kernels compile, and the texts that they leave."""

@@ -68,8 +68,6 @@ class BuiltSegments:
 
     def _of_tails(self, wanted: NDArray[np.bool_]) -> tuple[Segment, ...]:
         tables = [tail.table() for tail in (*self._snapshot.sealed, self._snapshot.tail) if len(tail)]
-        if not tables:
-            return ()
         return self._index.build(join_tables(tables, [wanted[table.owners[: table.count]] for table in tables]))
 
 

@@ -51,6 +51,8 @@ class FileKind:
 
 
 class Unsealed(NamedTuple):
+    """The content of a file whose checksums were right."""
+
     header: dict[str, Any]
     tables: list[Any]
     """None for tables that were not wanted."""
