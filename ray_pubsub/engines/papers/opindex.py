@@ -212,8 +212,8 @@ class OpIndexSegment(CodedSegment):
         first, last = base + int(tracks[column, track]), base + int(tracks[column, track + 1]) - 1
         key, found = base + code, {}
         equality, ranged = (
-            predicate_lists.equality_bit(key, self._bits),
-            predicate_lists.range_bit(column, self._bits),
+            predicate_lists.signature_bit(key, self._bits),
+            predicate_lists.signature_bit(column, self._bits),
         )
         for name, operator, mask, lowest, highest in (
             ("=", EQUAL, equality, key, key), ("<=", AT_MOST, ranged, key, last), (">=", AT_LEAST, ranged, first, key),

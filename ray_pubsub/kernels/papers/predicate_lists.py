@@ -20,7 +20,7 @@ from ray_pubsub.kernels.intrinsics import prefetch
 
 __all__ = [
     "AT_LEAST", "AT_MOST", "EQUAL", "OPERATORS", "ListIndex", "Lists", "Partitions", "Pieces", "Scratch", "Written", "choose_pivots",
-    "equality_bit", "first_not_below", "match_lists", "range_bit", "rewrite_tests", "sign_groups", "track_of",
+    "first_not_below", "match_lists", "rewrite_tests", "sign_groups", "signature_bit", "track_of",
 ]  # fmt: skip
 
 EQUAL, AT_MOST, AT_LEAST = 0, 1, 2
@@ -99,18 +99,9 @@ def track_of(tracks, column, code):
 
 
 @inlined
-def _bit(number, bits):
+def signature_bit(number, bits):
+    """The bit of a key or a column in a signature of `bits` bits."""
     return ONE << (((np.uint64(number) * GOLDEN) >> np.uint64(32)) % np.uint64(bits))
-
-
-@inlined
-def equality_bit(key, bits):
-    return _bit(key, bits)
-
-
-@inlined
-def range_bit(column, bits):
-    return _bit(column, bits)
 
 
 @inlined
@@ -211,9 +202,9 @@ def sign_groups(lists, columns):
     for group in range(len(lists.signatures)):
         for place in range(lists.offsets[group], lists.offsets[group + 1]):
             if group % OPERATORS == EQUAL:
-                lists.signatures[group] |= equality_bit(lists.keys[place], lists.bits)
+                lists.signatures[group] |= signature_bit(lists.keys[place], lists.bits)
             else:
-                lists.signatures[group] |= range_bit(columns[place], lists.bits)
+                lists.signatures[group] |= signature_bit(columns[place], lists.bits)
 
 
 @inlined
@@ -240,11 +231,36 @@ def _scan(first_key, last_key, group, lists, counters, found, count):
     return count
 
 
+@inlined
+def _ask_for(first, last, events, index, where, masks):
+    """Writes what each attribute of an event asks of the lists: its group and partition, the keys of its code and of the ends of its
+    track, and its bits in signatures. Returns how many attributes there are, and how many clauses their partitions have."""
+    base, tracks, partitions, lists = index
+    visited, clauses = 0, 0
+    for cell in range(first, last):
+        column, code = events.column[cell], events.code[cell]
+        if code == 0:
+            continue
+        partition = partitions.of_column[column]
+        if partition >= 0:
+            clauses += partitions.starts[partition + 1] - partitions.starts[partition]
+        track = track_of(tracks, column, code)
+        where[visited, 0] = (column % lists.segments) * OPERATORS
+        where[visited, 1] = base[column] + code
+        where[visited, 2] = base[column] + tracks[column, track]
+        where[visited, 3] = base[column] + tracks[column, track + 1] - 1
+        where[visited, 4] = partition
+        masks[visited, 0] = signature_bit(where[visited, 1], lists.bits)
+        masks[visited, 1] = signature_bit(column, lists.bits)
+        visited += 1
+    return visited, clauses
+
+
 @compiled
 def match_lists(index, tests, events, first_event, scratch, out_offsets, out):
     """Algorithm 2. Numbers of the matching clauses, event by event from `first_event` on; returns the first event that may no longer fit
     `out`, and the room it needs. Counters are set when their partition is first visited, not all for each event."""
-    base, tracks, partitions, lists = index
+    partitions, lists = index.partitions, index.lists
     values, counters, where, masks, hits = scratch
     signatures, segments = lists.signatures, lists.segments
     last_event, pivots = len(events.offsets) - 1, len(partitions.starts) - 2
@@ -252,24 +268,8 @@ def match_lists(index, tests, events, first_event, scratch, out_offsets, out):
     for event in range(first_event, last_event):
         first, last = events.offsets[event], events.offsets[event + 1]
         filled = start = out_offsets[event]
-        needed = count - universal + 1
-        visited = 0
-        for cell in range(first, last):
-            column, code = events.column[cell], events.code[cell]
-            if code == 0:
-                continue
-            partition = partitions.of_column[column]
-            if partition >= 0:
-                needed += partitions.starts[partition + 1] - partitions.starts[partition]
-            track = track_of(tracks, column, code)
-            where[visited, 0] = (column % segments) * OPERATORS
-            where[visited, 1] = base[column] + code
-            where[visited, 2] = base[column] + tracks[column, track]
-            where[visited, 3] = base[column] + tracks[column, track + 1] - 1
-            where[visited, 4] = partition
-            masks[visited, 0] = equality_bit(where[visited, 1], lists.bits)
-            masks[visited, 1] = range_bit(column, lists.bits)
-            visited += 1
+        visited, needed = _ask_for(first, last, events, index, where, masks)
+        needed += count - universal + 1
         if filled + needed > len(out):
             return event, needed
         for cell in range(first, last):
