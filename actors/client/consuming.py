@@ -137,50 +137,42 @@ class Consumer(ABC):
 
     def ack(self, deliveries: Delivery | Iterable[Delivery]) -> AckReport:
         """Acknowledges deliveries: they are done and never come again."""
-        self._check_open()
         return self._settle("ack", deliveries)
 
     async def ack_async(self, deliveries: Delivery | Iterable[Delivery]) -> AckReport:
         """Does the same as `ack`, for asyncio."""
-        self._check_open()
         return await asyncio.to_thread(self.ack, deliveries)
 
     def nack(
         self, deliveries: Delivery | Iterable[Delivery], *, delay: float = 0.0, reason: str = "refused"
     ) -> AckReport:
         """Reports that deliveries failed. They come again after `delay` seconds, or become dead letters if that was their last attempt."""
-        self._check_open()
         check_text("reason", reason)
         check_seconds("delay", delay)
         return self._settle("nack", deliveries, delay, reason)
 
     def release(self, deliveries: Delivery | Iterable[Delivery]) -> AckReport:
         """Returns deliveries that were not looked at. They wait again, and this does not count as an attempt."""
-        self._check_open()
         return self._settle("release", deliveries)
 
     def extend(self, deliveries: Delivery | Iterable[Delivery], seconds: float) -> AckReport:
         """Extends the visibility timeout of deliveries: they come again only after this number of seconds from now."""
-        self._check_open()
         check_seconds("seconds", seconds)
         return self._settle("extend", deliveries, seconds)
 
     def dead_letters(self, subscriber: str, *, limit: int | None = None) -> list[DeadLetter]:
         """Returns the deliveries that failed for good, oldest first."""
-        self._check_open()
         check_text("subscriber", subscriber)
         found: list[DeadLetter] = self._call_mailboxes("dead_letters", subscriber, limit)
         return found
 
     def redrive(self, subscriber: str, sequences: Iterable[int] | None = None) -> int:
         """Delivers these dead letters again, or all of them if `sequences` is None. Returns their number."""
-        self._check_open()
         check_text("subscriber", subscriber)
         return int(self._call_mailboxes("redrive", subscriber, _sequences(sequences)))
 
     def purge_dead(self, subscriber: str, sequences: Iterable[int] | None = None) -> int:
         """Deletes these dead letters, or all of them if `sequences` is None. Returns their number."""
-        self._check_open()
         check_text("subscriber", subscriber)
         return int(self._call_mailboxes("purge_dead", subscriber, _sequences(sequences)))
 
@@ -195,6 +187,7 @@ class Consumer(ABC):
 
     def _settle(self, method: str, deliveries: Any, *arguments: Any) -> AckReport:
         """Calls the mailboxes once for each subscriber. Positions in the joined report refer to `deliveries`."""
+        self._check_open()
         accepted, stale = 0, []
         for subscriber, places, receipts in _by_subscriber(deliveries):
             report: AckReport = self._call_mailboxes(method, subscriber, receipts, *arguments)
@@ -205,6 +198,8 @@ class Consumer(ABC):
     def _call_mailboxes(self, method: str, *arguments: Any, more: float = 0.0) -> Any:
         """Calls a method of the mailboxes, again while their process restarts. A repeated call is harmless: what it had settled before
         is reported as stale."""
+
+        self._check_open()
 
         def call(timeout: float) -> Any:
             reference = getattr(self.mailboxes, method).remote(*arguments)

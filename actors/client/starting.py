@@ -16,7 +16,7 @@ import ray
 
 from actors.client.server import Server
 from actors.cluster.finding import address_to_start_at, server_to_connect_to
-from actors.cluster.joining import join
+from actors.cluster.joining import Joined, join
 from actors.cluster.server_notes import ServerNote, remove_note, write_note
 from actors.server_settings import MailboxOptions, PriorityOptions, ServerSettings
 from actors.storage.backup import restore as restore_copy
@@ -179,14 +179,8 @@ def connect(
 ) -> Server:
     """Returns a running server: one on the cluster at `address` or at RAY_ADDRESS, or one that this user has started on this machine,
     found by its name ("default" if none is given) or its `data_dir`. Raises UnknownServerError and ClusterError."""
-    if name is not None:
-        _check_name(name)
-    name, found = server_to_connect_to(name, address, None if data_dir is None else _folder(data_dir))
-    joined = join(found, start=False)
+    name, registry, joined = _join_server(name, address, data_dir)
     try:
-        registry = _find(name)
-        if registry is None:
-            raise UnknownServerError(name, _running(), joined.address)
         opened = _opened(registry)
         check_protocol(name, opened)
         settings = ServerSettings.of_state(opened["settings"])
@@ -202,6 +196,19 @@ def end_by_force(
 ) -> str:
     """Ends the processes of a server that cannot be stopped because it does not answer, or cannot open its data; returns its name. What is
     on disk stays. Finds the server as `connect` does."""
+    name, registry, joined = _join_server(name, address, data_dir)
+    try:
+        _end(name, registry)
+        remove_note(name, joined.address)
+    finally:
+        joined.leave()
+    return name
+
+
+def _join_server(
+    name: str | None, address: str | None, data_dir: str | os.PathLike[str] | None
+) -> tuple[str, Any, Joined]:
+    """Joins the cluster of a running server. Returns the server's name, its registry, and the cluster, which the caller must leave."""
     if name is not None:
         _check_name(name)
     name, found = server_to_connect_to(name, address, None if data_dir is None else _folder(data_dir))
@@ -210,11 +217,10 @@ def end_by_force(
         registry = _find(name)
         if registry is None:
             raise UnknownServerError(name, _running(), joined.address)
-        _end(name, registry)
-        remove_note(name, joined.address)
-    finally:
+    except BaseException:
         joined.leave()
-    return name
+        raise
+    return name, registry, joined
 
 
 def _create(

@@ -42,12 +42,9 @@ class Application:
         self.file = StateFile(settings.folder)
         stored = self.file.part("tokens")
         self.tokens = Tokens(settings.tokens, stored)
-        self.admin_file: str | None = None
-        """The file with the token that was generated because none was given."""
         if not settings.open and not settings.tokens:
-            token, path = self.file.admin_token(new_token)
+            token, _ = self.file.admin_token(new_token)
             self.tokens.add("admin", token_hash(token), ["admin"])
-            self.admin_file = str(path)
         self.backend = Backend(settings.server, settings.address, may_exit)
         self.wakeups = Wakeups(self.backend)
         self.known = KnownSubscribers(self.backend)

@@ -30,29 +30,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {
-                "Problem": {
-                    "type": "object",
-                    "required": ["type", "title", "status", "detail"],
-                    "properties": {
-                        "type": {"type": "string", "description": "urn:ray-pubsub: and the class of the error"},
-                        "title": {"type": "string"},
-                        "status": {"type": "integer"},
-                        "detail": {
-                            "type": "string",
-                            "description": "for people; shows a caret under the place of a syntax error",
-                        },
-                        "position": {
-                            "type": "integer",
-                            "description": "of a syntax error in the expression, of an event in a batch",
-                        },
-                        "expected": {"type": "array", "items": {"type": "string"}},
-                        "attribute": {"type": ["string", "null"], "description": "of an event that is at fault"},
-                        "reason": {"type": "string", "description": "without the place"},
-                    },
-                },
-                **SCHEMAS,
-            },
+            "schemas": SCHEMAS,
         },
     }
 

@@ -21,6 +21,8 @@ Handler = Callable[["Application", Request], Awaitable[Response | None]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
+    """One path with one method: who may call it, what it takes and answers, and which function does it."""
+
     method: str
     path: str
     handler: Handler

@@ -52,6 +52,20 @@ WORK: dict[str, Schema] = {
 }  # fmt: skip
 
 SCHEMAS: dict[str, Schema] = {
+    "Problem": _object(
+        {
+            "type": _said(TEXT, "urn:ray-pubsub: and the class of the error"),
+            "title": TEXT,
+            "status": WHOLE,
+            "detail": _said(TEXT, "for people; shows a caret under the place of a syntax error"),
+        },
+        {
+            "position": _said(WHOLE, "of a syntax error in the expression, of an event in a batch"),
+            "expected": TEXTS,
+            "attribute": _said({"type": ["string", "null"]}, "of an event that is at fault"),
+            "reason": _said(TEXT, "without the place"),
+        },
+    ),
     "PublishReport": _object(
         {"events": WHOLE, "matches": WHOLE, "bad_events": WHOLE},
         {

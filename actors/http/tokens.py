@@ -27,6 +27,8 @@ SHORTEST_TOKEN = 16
 
 
 class Client(NamedTuple):
+    """Whom a request comes from."""
+
     name: str
     scopes: frozenset[str]
 

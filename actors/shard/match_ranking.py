@@ -15,6 +15,8 @@ __all__ = ["Ranked", "Ranking", "merge_rankings", "rank"]
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
+    """A subscription in a ranking."""
+
     id: str | int
     subscriber: Any
     """The name of the subscriber; in a shard's own ranking, the server's code of it."""

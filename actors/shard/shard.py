@@ -159,10 +159,7 @@ class Shard:
     def let_go(self, lineage: str, version: int) -> int:
         """Removes subscriptions that were taken over and do not belong to this shard at this version. Returns their number."""
         with self._changing:
-            if self._version == LOADING:
-                raise UnavailableError(f"shard {self.number}", "is loading")
-            if not self._has(lineage, version):
-                self._pull()
+            self.catch_up(lineage, version)
             numbers = np.array(sorted(self._provisional), np.int64)
             self._provisional.clear()
             self._content.change(numbers, ShardColumns.empty(self._version))

@@ -29,6 +29,8 @@ class RefusedAddressError(OSError):
 
 
 class Target(NamedTuple):
+    """The parts of a webhook's URL."""
+
     scheme: str
     host: str
     port: int

@@ -18,6 +18,8 @@ MOST_CONCURRENT = 64
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
+    """One webhook as it is stored: whose deliveries are sent where."""
+
     id: str
     subscriber: str
     url: str
