@@ -20,7 +20,7 @@ from spark_bridge.publishing_worker import (
     bad_row,
     handed_over,
     readable_parts,
-    told_apart,
+    separated,
 )
 from spark_bridge.task_place import task_place
 from spark_bridge.worker_server import ServerPlace, server_used, while_connected
@@ -157,16 +157,16 @@ def bad_rows(
 ) -> Iterator[Any]:
     """Yields the id, if there is one, and the reason for each bad row."""
     for batch in batches:
-        for reason, rows in told_apart(batch, names, has_id, deliver):
+        for reason, rows in separated(batch, names, has_id, deliver):
             if reason is not None:
-                yield from _told(rows, [BadRow(at, reason) for at in range(rows.num_rows)], names, has_id)
+                yield from _reasons_of(rows, [BadRow(at, reason) for at in range(rows.num_rows)], names, has_id)
                 continue
             for part, found in readable_parts(rows, names, strict):
                 bad = [BadRow(0, str(found))] if isinstance(found, TableError) else list(map(bad_row, found.errors))
-                yield from _told(part, bad, names, has_id)
+                yield from _reasons_of(part, bad, names, has_id)
 
 
-def _told(rows: Any, bad: list[BadRow], names: tuple[str, ...], has_id: bool) -> Iterator[Any]:
+def _reasons_of(rows: Any, bad: list[BadRow], names: tuple[str, ...], has_id: bool) -> Iterator[Any]:
     if bad:
         places = pa.array([each.position for each in bad], pa.int64())
         columns = [rows.column(len(names)).take(places)] if has_id else []

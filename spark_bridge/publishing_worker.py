@@ -27,7 +27,7 @@ from spark_bridge.task_place import TaskPlace
 if TYPE_CHECKING:
     from actors.client.server import Server
 
-__all__ = ["BadRow", "Handoff", "Outcome", "bad_row", "handed_over", "readable_parts", "told_apart"]
+__all__ = ["BadRow", "Handoff", "Outcome", "bad_row", "handed_over", "readable_parts", "separated"]
 
 PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
@@ -131,7 +131,7 @@ def readable_parts(
         yield part, found
 
 
-def told_apart(portion: Any, names: tuple[str, ...], has_id: bool, deliver: bool) -> Iterator[tuple[str | None, Any]]:
+def separated(portion: Any, names: tuple[str, ...], has_id: bool, deliver: bool) -> Iterator[tuple[str | None, Any]]:
     """Yields the rows that may be events, and then the others, grouped by the reason."""
     left = np.ones(portion.num_rows, dtype=bool)
     refused: list[tuple[str, Any]] = []
@@ -165,7 +165,7 @@ def _parts(portions: Portions, handoff: Handoff, place: TaskPlace) -> Iterator[_
     made = ContentIds(place, handoff.scope) if handoff.deliver and not handoff.has_id else None
     first = 0
     for portion in portions:
-        for reason, rows in told_apart(portion, handoff.attributes, handoff.has_id, handoff.deliver):
+        for reason, rows in separated(portion, handoff.attributes, handoff.has_id, handoff.deliver):
             if reason is not None:
                 bad = [BadRow(at, reason) for at in range(rows.num_rows)]
                 yield _Part(rows, _given_ids(rows, handoff), None, bad)
@@ -232,5 +232,6 @@ def _deliver_rest(server: Server, events: PublishedEvents, result: PublishResult
 
 
 def bad_row(error: EventError) -> BadRow:
+    """Returns the row of a bad event, with the attribute in the reason."""
     where = "" if error.attribute is None else f"{error.attribute}: "
     return BadRow(error.position or 0, f"{where}{error.reason}")

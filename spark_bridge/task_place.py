@@ -13,6 +13,8 @@ __all__ = ["TaskPlace", "streaming_task", "task_place"]
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
+    """Which part of which query a task computes: the same whenever Spark repeats it."""
+
     partition: int
     """The partition of the stage. After a coalesce one task does the work of several partitions of a DataFrame."""
     query: str | None = None

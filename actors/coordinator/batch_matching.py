@@ -47,6 +47,8 @@ class ShardsOfCoordinator(Protocol):
 
 
 class MatchedBatch(NamedTuple):
+    """A batch that all shards have answered."""
+
     view: RoutingView
     parts: list[ShardMatches | StoredRef]
     errors: list[EventError]

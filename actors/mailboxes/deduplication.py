@@ -36,6 +36,7 @@ class Known(NamedTuple):
 
 
 def known_of(batch: DeliveryBatch, window: PublishWindow) -> Known:
+    """Looks a batch and its events up among what was published before."""
     published = batch.key is not None and batch.key in window.publications
     repeated: list[int] = []
     unfinished: list[tuple[int, frozenset[int]]] = []

@@ -45,6 +45,8 @@ class Flight(NamedTuple):
 
 
 class Dead(NamedTuple):
+    """A dead letter, without the event."""
+
     sequence: int
     level: int
     size: int

@@ -46,6 +46,8 @@ class Undelivered(NamedTuple):
 
 
 class PublicationEntry(NamedTuple):
+    """What is remembered of a publication under its idempotency key."""
+
     key: Any
     undelivered: Undelivered | None
     """None if everything was delivered."""

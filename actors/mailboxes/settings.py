@@ -21,6 +21,8 @@ are dropped (`queue.overflow`). dead-letter: they become dead letters."""
 
 @dataclass(frozen=True, slots=True)
 class MailboxSettings:
+    """The settings of all mailboxes of a server."""
+
     levels: Sequence[str] = ("normal",)
     """The names of the levels, lowest first."""
     deadlines: PerLevel[float] | None = None

@@ -29,6 +29,8 @@ Arrival = tuple[int, float, list[MailboxRun]]
 
 
 class MailboxState:
+    """All mailboxes in memory, with the log of the deliveries in them. Every method is called under the lock of `mailboxes.py`."""
+
     def __init__(self, store: MailboxStore, settings: MailboxSettings, clock: Callable[[], float]) -> None:
         self.names: dict[int, str] = {}
         self.codes: dict[str, int] = {}

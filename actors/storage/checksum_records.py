@@ -77,6 +77,7 @@ def checks(records: Records) -> NDArray[np.uint64]:
 
 
 def with_checks(records: Records) -> Records:
+    """Returns a copy in which each record has its own checksum."""
     complete = np.zeros(len(records), RECORD)
     for field in FACTORS:
         complete[field] = records[field]
@@ -92,6 +93,7 @@ def last_places(keys: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def last_size(records: Records) -> int:
+    """Returns the database's size in pages after the last commit that these records know of; 0 if they know of none."""
     sizes = records["size"][records["size"] > 0]
     return int(sizes[-1]) if len(sizes) else 0
 

@@ -29,6 +29,8 @@ FIELDS = 11
 
 
 class EncodedEvents(NamedTuple):
+    """A batch of events as a header and columns, ready for a frame."""
+
     header: bytes
     columns: list[Any]
 

@@ -47,6 +47,8 @@ class ProtocolError(ConnectionError):
 
 
 class Frame(NamedTuple):
+    """One message: its kind, a msgpack header and raw columns."""
+
     kind: int
     header: bytes
     columns: Sequence[Any] = ()
@@ -146,6 +148,7 @@ def decoded(read: Callable[[Frame], Message], frame: Frame) -> Message:
 
 
 def check(holds: Any, problem: str) -> None:
+    """Raises ProtocolError unless the condition holds."""
     if not holds:
         raise ProtocolError(problem)
 

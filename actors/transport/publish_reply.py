@@ -44,6 +44,8 @@ class Delivered:
 
 @dataclass(slots=True, eq=False)
 class PublishReply:
+    """A coordinator's answer to a publication."""
+
     levels: NDArray[np.uint8]
     """The number of each published event's priority level."""
     level_names: tuple[str, ...]

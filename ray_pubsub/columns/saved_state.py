@@ -40,6 +40,7 @@ def packed_texts(texts: list[str]) -> tuple[NDArray[np.int64], NDArray[np.uint8]
 
 
 def check(holds: Any, what: str) -> None:
+    """Raises UnfitStateError unless the condition holds."""
     if not holds:
         raise UnfitStateError(what)
 

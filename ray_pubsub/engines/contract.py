@@ -148,6 +148,8 @@ Build = Callable[[ClauseTable, Vocabulary, Frequency], Segment]
 
 
 class EngineStats(NamedTuple):
+    """What an engine holds."""
+
     blocks: tuple[BlockStats, ...]
     tail: int
     """Clauses that were added last and are not in a block yet."""

@@ -35,11 +35,15 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
+    """A condition that holds if all parts hold."""
+
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
+    """A condition that holds if one part holds."""
+
     parts: tuple[Condition, ...]
 
 

@@ -17,6 +17,8 @@ MOST_LEVELS = 6
 
 @dataclass(frozen=True, slots=True)
 class Lists:
+    """Which fields of the events may be lists."""
+
     names: frozenset[str] | None
     """None: every field may be a list."""
     objects: frozenset[str] = frozenset()

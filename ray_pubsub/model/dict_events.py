@@ -352,11 +352,11 @@ def _lanes(attribute: str, places: list[tuple[Rows, list[Any]]], size: int, prob
     """Returns the lanes of an attribute that was found in one place, or in several: with a dot in its name here and nested there."""
     rows, values = places[0]
     if "." in attribute and (len(places) > 1 or (rows is not None and (rows[1:] == rows[:-1]).any())):
-        rows, values = _told_apart(attribute, places, size, problems)
+        rows, values = _one_value_per_row(attribute, places, size, problems)
     return lanes_of_values(attribute, values, None if rows is not None and len(rows) == size else rows, problems)
 
 
-def _told_apart(
+def _one_value_per_row(
     attribute: str, places: list[tuple[Rows, list[Any]]], size: int, problems: Problems
 ) -> tuple[Rows, list[Any]]:
     """Returns one value per row. A row that has two gets a problem instead."""

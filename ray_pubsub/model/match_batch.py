@@ -124,6 +124,7 @@ def object_column(values: list[Any]) -> NDArray[Any]:
 
 
 def arrow_ids(name: str, column: NDArray[Any]) -> Any:
+    """Returns ids as an Arrow column of strings or integers."""
     import pyarrow as pa
 
     if column.dtype != object:

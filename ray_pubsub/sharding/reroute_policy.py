@@ -35,6 +35,8 @@ class RoutesJudged:
 
 @dataclass(frozen=True, slots=True)
 class ReroutePolicy:
+    """Decides when it pays to choose the routes of stored subscriptions again."""
+
     chosen_per_visit: float = 16.0
     """The number of subscriptions whose route is chosen again in the time that it takes to send an event to one more shard. Assumed, like
     `rerouting.MOVES_PER_VISIT`: it only decides how long a change must have lasted before anyone looks."""

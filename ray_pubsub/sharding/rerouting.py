@@ -47,6 +47,8 @@ class Reroute:
 
 
 class ReroutePlan(NamedTuple):
+    """The routes to change, and what that gains."""
+
     reroutes: list[Reroute]
     before: float
     """The expected number of shards that an event is sent to, with the current routes."""

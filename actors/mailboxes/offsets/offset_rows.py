@@ -20,6 +20,8 @@ __all__ = ["OffsetRows"]
 
 
 class OffsetRows:
+    """The mailboxes that are read by sequence numbers. Used under the lock of all mailboxes."""
+
     def __init__(self, store: MailboxStore, settings: MailboxSettings, state: MailboxState) -> None:
         self._store, self._settings, self._state = store, settings, state
 

@@ -26,6 +26,8 @@ Turn = tuple[int, int, float]
 
 
 class Scheduler(Protocol):
+    """Decides for one queue which level is served next."""
+
     def turn(self, lines: Sequence[Line], now: float) -> Turn:
         """Returns the next turn; the line that it names gives at least one entry. Called only when something waits."""
 
@@ -35,6 +37,8 @@ class Scheduler(Protocol):
 
 
 class Policy(Protocol):
+    """Makes the scheduler of each queue."""
+
     def scheduler(self, levels: tuple[str, ...]) -> Scheduler: ...
 
 

@@ -34,6 +34,8 @@ REMOVE_FACT = "delete from facts where name = ?"
 
 
 class DeadRow(NamedTuple):
+    """A dead letter as it is stored."""
+
     sequence: int
     attempts: int
     reason: str

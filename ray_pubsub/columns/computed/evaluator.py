@@ -164,7 +164,7 @@ def _lanes_of(name: str, term: Term, lanes: dict[str, list[Lane]], batch: EventB
         since = _since_now(name, term.arguments[1], lanes, batch)
         if since is not None:
             return since
-    of_lists = list_term_lanes(name, term, lanes, batch.size)
+    of_lists = list_term_lanes(name, term, lanes)
     if of_lists is None:
         of_lists = list_comparison_lanes(name, term, lanes, batch.size)
     if of_lists is not None:

@@ -13,7 +13,7 @@ from ray_pubsub.model.values import Kind
 __all__ = ["list_term_lanes"]
 
 
-def list_term_lanes(name: str, term: Term, lanes: dict[str, list[Lane]], size: int) -> list[Lane] | None:
+def list_term_lanes(name: str, term: Term, lanes: dict[str, list[Lane]]) -> list[Lane] | None:
     """Returns the lanes of `cardinality(list)`, `list_min(list, 'kind')` or `list_max(list, 'kind')`; None for any other term."""
     if not isinstance(term, Call) or not isinstance(term.arguments[0] if term.arguments else None, Attribute):
         return None

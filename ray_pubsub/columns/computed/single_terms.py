@@ -18,6 +18,8 @@ __all__ = ["SingleTerm", "SingleTerms", "own_attributes"]
 
 
 class SingleTerm(NamedTuple):
+    """A term with its number among the attributes."""
+
     number: int
     name: str
     term: Term

@@ -19,6 +19,8 @@ MOST_DOTS = 16
 
 
 class KeyTable(NamedTuple):
+    """The attributes to look for in JSON documents, as keys for the scanner."""
+
     names: list[str]
     """The attributes, by number."""
     keys: Keys

@@ -114,10 +114,12 @@ class CodedSegment(Segment):
 
 
 def events_of(codes: EventCodes) -> EventCells:
+    """Returns the codes as the papers' kernels take them."""
     return EventCells(codes.offsets, codes.column, codes.code)
 
 
 def tests_of(coded: CodedTests) -> ClauseTests:
+    """Returns the tests, by their hulls, as the papers' kernels take them."""
     return ClauseTests(coded.offsets, coded.column, coded.low, coded.high)
 
 

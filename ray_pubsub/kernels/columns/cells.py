@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from ray_pubsub.kernels.compiled import compiled
 
-__all__ = ["MoreCells", "order_by_row", "pattern_cells"]
-
-
-class MoreCells(NamedTuple):
-    """Cells with a column each. Comes as a plain tuple from Python."""
-
-    rows: Any
-    column: Any
-    code: Any
+__all__ = ["order_by_row", "pattern_cells"]
 
 
 @compiled
 def order_by_row(lanes, more, offsets, column, code):
     """Counting sort. `lanes` is a plain tuple of columns, offsets, rows and codes: the cells from one offset to the next are of one
-    column; -1: they are left out. `offsets` (one per row and one more) comes zeroed; returns the number of cells."""
+    column; -1: they are left out. `more` are cells with a column each: rows, columns, codes. `offsets` (one per row and one more) comes
+    zeroed; returns the number of cells."""
     lane_column, lane_offsets, rows, codes = lanes
     more_rows, more_column, more_code = more
     for lane in range(len(lane_column)):
@@ -51,8 +42,8 @@ def order_by_row(lanes, more, offsets, column, code):
 
 @compiled
 def pattern_cells(rows, string, offsets, cells, out):
-    """The row rows[i] gets the cells of string[i], which are offsets[s]:offsets[s + 1] of `cells`, columns and codes. `out` (MoreCells) has
-    room for all."""
+    """The row rows[i] gets the cells of string[i], which are offsets[s]:offsets[s + 1] of `cells`, columns and codes. `out` (rows,
+    columns, codes) has room for all."""
     column, code = cells
     out_rows, out_column, out_code = out
     filled = 0

@@ -105,8 +105,9 @@ def sort_tests(tests, start, stop, nodes):
 
 
 @piece
-def add_tests(source, start, stop, target, first, end, conjunctive, work):
-    """Adds tests to the clause target[first:end], whose attributes are marked; its new end, or EMPTY if it can never hold."""
+def add_tests(source, start, stop, target, end, conjunctive, work):
+    """Adds tests to the last clause of `target`, which ends at `end` and whose attributes are marked; its new end, or EMPTY if it can
+    never hold."""
     nodes, state, mark = work.nodes, work.state, work.marks[len(work.marks) - 1]
     for place in range(start, stop):
         test = source[place]
@@ -184,7 +185,7 @@ def weaker_clause(place, work):
             if found.starts[clause + 1] - found.starts[clause] < found.starts[shortest + 1] - found.starts[shortest]:
                 shortest = clause
         end = add_tests(
-            found.tests, found.starts[shortest], found.starts[shortest + 1], work.first.tests, 0, end, True, work
+            found.tests, found.starts[shortest], found.starts[shortest + 1], work.first.tests, end, True, work
         )
     work.first.starts[0], work.first.starts[1] = 0, end
     state[WEAKER] = 1
@@ -215,7 +216,7 @@ def multiply(place, conjunctive, bound, work):
         clause = lists[factor]
         if lists[factor + 1] - clause == 1:
             end = add_tests(
-                found.tests, found.starts[clause], found.starts[clause + 1], left.tests, 0, end, conjunctive, work
+                found.tests, found.starts[clause], found.starts[clause + 1], left.tests, end, conjunctive, work
             )
             if end == EMPTY:
                 finish_list(lists[place], place, work)
@@ -238,14 +239,13 @@ def multiply(place, conjunctive, bound, work):
                 start_clause(work)
                 begin = end
                 end = add_tests(
-                    left.tests, left.starts[one], left.starts[one + 1], right.tests, begin, begin, conjunctive, work
+                    left.tests, left.starts[one], left.starts[one + 1], right.tests, begin, conjunctive, work
                 )
                 end = add_tests(
                     found.tests,
                     found.starts[other],
                     found.starts[other + 1],
                     right.tests,
-                    begin,
                     end,
                     conjunctive,
                     work,

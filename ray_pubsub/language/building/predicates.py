@@ -87,7 +87,7 @@ def comparison(left: Subject, symbol: str, right: Subject, limits: Limits) -> Tr
     if quantifier is not None:
         if quantifier is left:
             left, operator, right = right, FLIPPED[operator], left
-        return quantified(left, operator, quantifier, limits)
+        return quantified(left, operator, quantifier)
     if isinstance(left, Operand) and not isinstance(right, Operand):
         left, operator, right = right, FLIPPED[operator], left
     if isinstance(right, Operand):

@@ -9,7 +9,6 @@ from ray_pubsub.language.printer import computed_name, write, write_term
 from ray_pubsub.language.terms import Call, Listed, Term
 from ray_pubsub.language.tree import BooleanAttribute, Holds, Operand, Tree
 from ray_pubsub.model.values import Kind
-from ray_pubsub.settings import Limits
 
 __all__ = ["QUANTIFIERS", "check_has_value", "quantified", "relation"]
 
@@ -22,7 +21,7 @@ def check_has_value(term: Term) -> None:
         raise ExpressionTypeError(write_term(term), f"{term.function}(…) stands only beside a comparison")
 
 
-def quantified(left: Term, operator: str, quantifier: Call, limits: Limits) -> Tree:
+def quantified(left: Term, operator: str, quantifier: Call) -> Tree:
     """Builds `left operator any(list)`, or all. `= any` is list_contains. A comparison without a constant is a term of its own, true or
     false."""
     text = f"{write_term(left)} {operator} {write_term(quantifier)}"

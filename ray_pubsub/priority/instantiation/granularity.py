@@ -71,7 +71,7 @@ def candidate_bins(
             parts.append((tests[whole][chosen], tests[rest][chosen], tests[side][chosen]))
         joined = tuple(np.concatenate([part[field] for part in parts]) for field in range(3))
         if isinstance(discretizer, Steps) and kind == Kind.NUMBER:
-            numbers[kind] = _stepped(discretizer, *joined)
+            numbers[kind] = _stepped(discretizer, *joined[:2])
         else:
             numbers[kind] = _distinct(*joined)
     ordered = sorted(texts)
@@ -101,7 +101,7 @@ def _spread(weights: NDArray[np.int64], most: int = MOST_BINS // 4) -> NDArray[n
     return np.unique(np.searchsorted(reached, np.linspace(0, reached[-1], most, endpoint=False), side="right"))
 
 
-def _stepped(steps: Steps, whole: Any, rest: Any, side: Any) -> NumberEdges:
+def _stepped(steps: Steps, whole: Any, rest: Any) -> NumberEdges:
     """Returns edges at origin + n · width from below the least operand to above the largest."""
     values = np.where(np.abs(rest) >= 2.0**63, rest, whole + rest)
     values = values[np.isfinite(values)]

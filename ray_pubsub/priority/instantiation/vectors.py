@@ -56,7 +56,7 @@ class Vector:
         if inner:
             pieces_within(low, high, lookups.begins_after, lookups.ends_before, pieces)
         else:
-            pieces_of_ranges(low, high, self.groups[place], lookups.after, lookups.before, lookups.rest_until, pieces)
+            pieces_of_ranges(low, high, lookups.after, lookups.before, lookups.rest_until, pieces)
 
     def runs(self, place: int, ranges: Ranges, *, inner: bool) -> Ranges:
         """Returns the same for the ranges of one test."""
