@@ -6,8 +6,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
@@ -93,18 +93,20 @@ class MailboxHost:
         self, subscriber: str, limit: int = 100, wait: float = 0.0, visibility_timeout: float | None = None
     ) -> DeliveryColumns:
         """Calls Mailboxes.poll. Does not wait if too many polls wait already."""
-        waits = wait > 0 and self._waiting.acquire(blocking=False)
-        try:
-            return self.mailboxes.poll(subscriber, limit, wait if waits else 0.0, visibility_timeout=visibility_timeout)
-        finally:
-            if waits:
-                self._waiting.release()
+        with self._allowed(wait) as own:
+            return self.mailboxes.poll(subscriber, limit, own, visibility_timeout=visibility_timeout)
 
     def arrivals(self, after: tuple[str, int] | None = None, wait: float = 0.0) -> Arrived:
         """Calls Mailboxes.arrivals. Does not wait if too many polls wait already."""
+        with self._allowed(wait) as own:
+            return self.mailboxes.arrivals(after, own)
+
+    @contextmanager
+    def _allowed(self, wait: float) -> Iterator[float]:
+        """Provides the seconds for which a call may wait: none if too many wait already."""
         waits = wait > 0 and self._waiting.acquire(blocking=False)
         try:
-            return self.mailboxes.arrivals(after, wait if waits else 0.0)
+            yield wait if waits else 0.0
         finally:
             if waits:
                 self._waiting.release()

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["MailboxStats"]
+__all__ = ["MailboxCounts", "MailboxStats"]
 
 
 @dataclass(frozen=True, slots=True)
-class MailboxStats:
-    """The statistics of a mailbox since the start. Always delivered = acked + waiting + in_flight + dead + dropped + expired; deliveries
-    that a restart found count as delivered."""
+class MailboxCounts:
+    """What is counted of a mailbox since the start, and can be added up. Always delivered = acked + waiting + in_flight + dead + dropped +
+    expired; deliveries that a restart found count as delivered."""
 
-    subscriber: str | int
-    subscriber_code: int | None
     delivered: int
     acked: int
     waiting: int
@@ -31,6 +29,14 @@ class MailboxStats:
     duplicates: int
     stale: int
     """The number of stale receipts."""
+
+
+@dataclass(frozen=True, slots=True)
+class MailboxStats(MailboxCounts):
+    """The statistics of a mailbox at one instant."""
+
+    subscriber: str | int
+    subscriber_code: int | None
     oldest_wait: float | None
     on_time: dict[str, float | None]
     """The event delivery on-time rate of each level (`queue.on_time`). A failed attempt does not count."""

@@ -3,61 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from heapq import nlargest
 from typing import Any
 
-from actors.mailboxes.queue.on_time import LevelStats
-from actors.mailboxes.stats import MailboxStats
+from actors.mailboxes.queue.on_time import LevelRate, LevelStats
+from actors.mailboxes.stats import MailboxCounts, MailboxStats
 
-__all__ = ["LevelSum", "MailboxSummary", "summarise"]
-
-SUMMED = (
-    "delivered", "acked", "waiting", "delayed", "waiting_bytes", "in_flight", "dead", "dropped", "expired", "rejected",
-    "redeliveries", "duplicates", "stale",
-)  # fmt: skip
+__all__ = ["MailboxSummary", "summarise"]
 
 
 @dataclass(frozen=True, slots=True)
-class LevelSum:
-    """One priority level in all mailboxes."""
-
-    level: str
-    on_time: int
-    late: int
-    expired: int
-    dropped: int
-    waiting: int
-    overdue: int
-
-    @property
-    def edor(self) -> float | None:
-        """The event delivery on-time rate, as `actors.mailboxes.queue.on_time` defines it; None if nothing has become due."""
-        became_due = self.on_time + self.late + self.expired + self.dropped + self.overdue
-        return self.on_time / became_due if became_due else None
-
-
-@dataclass(frozen=True, slots=True)
-class MailboxSummary:
+class MailboxSummary(MailboxCounts):
     """The sums of MailboxStats over all mailboxes."""
 
     mailboxes: int
-    delivered: int
-    acked: int
-    waiting: int
-    delayed: int
-    waiting_bytes: int
-    in_flight: int
-    dead: int
-    dropped: int
-    expired: int
-    rejected: int
-    redeliveries: int
-    duplicates: int
-    stale: int
     oldest_wait: float | None
     """The seconds for which the oldest delivery that nobody has polled has been waiting."""
-    levels: tuple[LevelSum, ...]
+    levels: tuple[LevelRate, ...]
     fullest: tuple[MailboxStats, ...]
     """The mailboxes with the most waiting deliveries."""
 
@@ -75,12 +38,12 @@ def summarise(
 ) -> MailboxSummary:
     """Sums statistics. `count` is the number of mailboxes; `each` may have the sums of several as one. `most` is the number of the
     fullest mailboxes that are listed."""
-    sums = dict.fromkeys(SUMMED, 0)
+    sums = {field.name: 0 for field in fields(MailboxCounts)}
     by_level = {level: [0] * 6 for level in levels}
     boxes: list[MailboxStats] = []
     oldest: float | None = None
     for stats, own in each:
-        for name in SUMMED:
+        for name in sums:
             sums[name] += getattr(stats, name)
         for level in own:
             found = (level.on_time, level.late, level.expired, level.dropped, level.waiting, level.overdue)
@@ -91,10 +54,10 @@ def summarise(
         if len(boxes) > 4 * most + 64:
             boxes = _fullest(boxes, most)
     return MailboxSummary(
-        count,
         **sums,
+        mailboxes=count,
         oldest_wait=oldest,
-        levels=tuple(LevelSum(level, *numbers) for level, numbers in by_level.items()),
+        levels=tuple(LevelRate(level, *numbers) for level, numbers in by_level.items()),
         fullest=tuple(stats for stats in _fullest(boxes, most) if stats.waiting + stats.in_flight + stats.dead),
     )
 

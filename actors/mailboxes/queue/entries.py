@@ -22,7 +22,6 @@ __all__ = [
     "as_deliveries",
     "as_lost",
     "due_of",
-    "enqueued_of",
     "size_of",
     "waiting_again",
 ]
@@ -36,7 +35,6 @@ DUE: Final = 2
 SIZE: Final = 3
 LEVEL: Final = 4
 
-enqueued_of = itemgetter(ENQUEUED)
 due_of = itemgetter(DUE)
 size_of = itemgetter(SIZE)
 

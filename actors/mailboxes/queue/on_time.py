@@ -18,22 +18,20 @@ from dataclasses import dataclass
 from itertools import repeat
 from operator import lt
 
-from actors.mailboxes.queue.entries import ENQUEUED, LostReason, TakenEntry, Waiting, due_of, enqueued_of
+from actors.mailboxes.queue.entries import ENQUEUED, LostReason, TakenEntry, Waiting, due_of
 from actors.mailboxes.queue.line import Line
-from actors.mailboxes.queue.waits import Waits
 
-__all__ = ["LEVEL_COUNTED", "LevelCounts", "LevelStats"]
+__all__ = ["LEVEL_COUNTED", "LevelCounts", "LevelRate", "LevelStats"]
 
 LEVEL_COUNTED = 4
 """The number of counters that are kept of a level in which nothing waits."""
 
 
 @dataclass(frozen=True, slots=True)
-class LevelStats:
-    """The statistics of one level at one instant. Always put = on_time + late + expired + dropped + waiting."""
+class LevelRate:
+    """The on-time rate of one level, in one mailbox or in several together, and what it is made of."""
 
     level: str
-    put: int
     on_time: int
     late: int
     expired: int
@@ -41,19 +39,6 @@ class LevelStats:
     waiting: int
     overdue: int
     """The waiting entries that are past their due time."""
-    rejected: int
-    """The items that never entered. They are not in `put`."""
-    requeued: int
-    """The deliveries that were taken back. They are not in `on_time` or `late`."""
-    oldest_wait: float | None
-    """The seconds that the entry at the front has waited; None if the level is empty."""
-    wait_p50: float | None
-    """The median wait of the deliveries, in seconds and up to 9% too high; None if there were none."""
-    wait_p99: float | None
-
-    @property
-    def delivered(self) -> int:
-        return self.on_time + self.late
 
     @property
     def edor(self) -> float | None:
@@ -62,14 +47,30 @@ class LevelStats:
         return self.on_time / became_due if became_due else None
 
 
+@dataclass(frozen=True, slots=True)
+class LevelStats(LevelRate):
+    """The statistics of one level of a queue at one instant. Always put = on_time + late + expired + dropped + waiting."""
+
+    put: int
+    rejected: int
+    """The items that never entered. They are not in `put`."""
+    requeued: int
+    """The deliveries that were taken back. They are not in `on_time` or `late`."""
+    oldest_wait: float | None
+    """The seconds that the entry at the front has waited; None if the level is empty."""
+
+    @property
+    def delivered(self) -> int:
+        return self.on_time + self.late
+
+
 class LevelCounts:
     """The counters of one level."""
 
-    __slots__ = ("dropped", "expired", "late", "on_time", "put", "rejected", "requeued", "waits")
+    __slots__ = ("dropped", "expired", "late", "on_time", "put", "rejected", "requeued")
 
     def __init__(self) -> None:
         self.put = self.on_time = self.late = self.expired = self.dropped = self.rejected = self.requeued = 0
-        self.waits = Waits()
 
     def state(self) -> tuple[int, ...]:
         """Returns the counts of which the on-time rate is made. Nothing may wait in the level."""
@@ -83,7 +84,6 @@ class LevelCounts:
         late = sum(map(lt, map(due_of, entries), repeat(now)))
         self.late += late
         self.on_time += len(entries) - late
-        self.waits.add(map(enqueued_of, entries), now)
 
     def take_back(self, delivery: TakenEntry) -> None:
         if delivery.on_time:
@@ -91,7 +91,6 @@ class LevelCounts:
         else:
             self.late -= 1
         self.requeued += 1
-        self.waits.add((delivery[ENQUEUED],), delivery.taken, weight=-1)
 
     def lose(self, reason: LostReason) -> None:
         if reason == "expired":
@@ -112,6 +111,4 @@ class LevelCounts:
             rejected=self.rejected,
             requeued=self.requeued,
             oldest_wait=now - line.head[ENQUEUED] if len(line) else None,
-            wait_p50=self.waits.quantile(0.5),
-            wait_p99=self.waits.quantile(0.99),
         )

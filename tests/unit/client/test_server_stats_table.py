@@ -11,8 +11,9 @@ from rich.console import Console
 from actors.client.server_stats import ServerStats
 from actors.client.server_stats_table import LEGEND, written
 from actors.command.terminal import Terminal
+from actors.mailboxes.queue.on_time import LevelRate
 from actors.mailboxes.stats import MailboxStats
-from actors.mailboxes.summary import LevelSum, MailboxSummary
+from actors.mailboxes.summary import MailboxSummary
 from actors.shard.match_ranking import Ranked, Ranking
 
 LATENCIES = {"p50": 0.0123, "p99": 0.4567}
@@ -40,7 +41,7 @@ def stats_of(size: int, state: str = "serving", data_dir: str | None = "/var/lib
         "latencies": LATENCIES, "memory_bytes": 15 * size, "priorities": SimpleNamespace(cache=cache),
     }  # fmt: skip
     levels = tuple(
-        LevelSum(name, on_time=size, late=1, expired=0, dropped=0, waiting=5, overdue=0)
+        LevelRate(name, on_time=size, late=1, expired=0, dropped=0, waiting=5, overdue=0)
         for name in ("low", "normal", "high", "critical")
     )
     counts = dict.fromkeys((*MailboxSummary.__dataclass_fields__,), size)

@@ -27,7 +27,6 @@ class Entry:
     due: float
     size: int
     fate: str = "waiting"
-    wait: float = 0.0
 
 
 @dataclass
@@ -95,7 +94,6 @@ class Model:
                 lost.append(entry)
             else:
                 entry.fate = "on_time" if now <= entry.due else "late"
-                entry.wait = now - entry.enqueued
                 taken.append(entry)
                 self.turn_left -= 1
         return taken, lost
