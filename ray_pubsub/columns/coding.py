@@ -192,7 +192,6 @@ class _Bounds:
         is_string = chosen & (tests["kind"] == Kind.STRING)
         self.is_number = chosen & ~is_string
         self.strings = [np.flatnonzero(is_string & (tests[side] != Side.NONE)) for side, _, _ in BOUNDS]
-        self._is_string = is_string
         self.pairs: list[NDArray[np.int64]] = []
         """For each bound, and each of `strings`, its position among the distinct pairs of column and string."""
 

@@ -84,14 +84,6 @@ class NormalForm:
     clauses: tuple[Clause, ...] | None
     disjunctions: tuple[AnyOf, ...] | None = None
 
-    @property
-    def never(self) -> bool:
-        return self.clauses == ()
-
-    @property
-    def always(self) -> bool:
-        return self.clauses == ((),)
-
     def node(self) -> Node:
         if self.clauses is not None:
             return AnyOf(tuple(AllOf(clause) for clause in self.clauses))

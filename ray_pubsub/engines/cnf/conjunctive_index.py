@@ -79,13 +79,6 @@ class CnfIndex:
         """The subscriptions that every event is compared with."""
         return self._entries[self._universal :]
 
-    def pivots_of(self, subscription: int) -> list[int]:
-        """Returns the columns under which a subscription is found; none if every event must compare it."""
-        if subscription in self.universal:
-            return []
-        first, last = self._members[self._disjunctions[subscription] :][:2]
-        return sorted({int(column) for column in self._tests[3 * first : 3 * last : 3]})
-
     def met(self, column: int, code: int | None = None) -> NDArray[np.int32]:
         """Returns the subscriptions with a pivot in the column, or, given a code, those of them that the code finds."""
         if code is not None:
