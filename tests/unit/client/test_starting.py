@@ -24,7 +24,7 @@ class Joined:
 
 @pytest.fixture
 def ended(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The servers and actors that were ended, where every registry reports a full disk."""
+    """The servers whose actors were ended and, as "killed", their registries, where every registry reports a full disk."""
     found: list[str] = []
 
     def full(reference: object, *_: object) -> None:
