@@ -28,7 +28,7 @@ import ray_pubsub
 from benchmarks.rules import logs
 from ray_pubsub.columns.event_codes import encode_single
 from ray_pubsub.engines.contract import Hits
-from ray_pubsub.engines.pivot.segment import PivotBlock
+from ray_pubsub.engines.pivot.segment import PivotSegment
 from ray_pubsub.engines.vector_cache import cache
 from ray_pubsub.index.segmented_index import SegmentedIndex
 from ray_pubsub.model.dict_events import read_single
@@ -146,7 +146,7 @@ def _coding_of_singles(engine: SegmentedIndex, kinds: list[dict[str, Any]], draw
     """Medians in µs: an event by itself, without the cache; and coding it for all blocks."""
     cache.ENABLED = False
     view = engine.view()
-    blocks: list[Any] = [block for block in view.snapshot.blocks if isinstance(block, PivotBlock)]
+    blocks: list[Any] = [block for block in view.snapshot.blocks if isinstance(block, PivotSegment)]
     whole, coding = [], []
     for kind in kinds:
         single = read_single(_log_event(kind, drawn), view.attributes, strict=False)

@@ -17,7 +17,7 @@ from ray_pubsub.engines.papers.dexin import DexinSegment
 from ray_pubsub.engines.papers.gem import GemSegment
 from ray_pubsub.engines.papers.opindex import OpIndexSegment
 from ray_pubsub.engines.papers.rein import ReinSegment
-from ray_pubsub.engines.pivot.segment import PivotBlock
+from ray_pubsub.engines.pivot.segment import PivotSegment
 from ray_pubsub.engines.scan import ScanEngine
 from ray_pubsub.engines.selection import cost_formulas as cost
 from ray_pubsub.engines.selection.segment_choice import AutoBuild
@@ -45,7 +45,7 @@ ENGINES |= {
     "opindex": EngineEntry(
         OpIndexSegment, options={"segments": Number(1, 4096), "bits": Number(1, 64)}, cost=cost.opindex
     ),
-    "pivot": EngineEntry(PivotBlock, cost=cost.pivot, favoured=True, part_of_auto=True),
+    "pivot": EngineEntry(PivotSegment, cost=cost.pivot, favoured=True, part_of_auto=True),
     "rein": EngineEntry(ReinSegment, options={"buckets": Number(1, 65_536)}, cost=cost.rein),
     "scan": EngineEntry(whole=ScanEngine),
 }

@@ -1,4 +1,4 @@
-"""A block of clauses in pivot lists (kernels/pivot/pivot_lists.py): for clauses with a selective test, and for any that a dense engine
+"""A segment of clauses in pivot lists (kernels/pivot/pivot_lists.py): for clauses with a selective test, and for any that a dense engine
 cannot take.
 
 A set is indexed by its values: as a pivot it has an entry under each value; as another test it has a bit for each bucket that contains
@@ -30,13 +30,13 @@ from ray_pubsub.kernels.pivot.clause_rows import check_rows
 from ray_pubsub.kernels.pivot.pivot_lists import BUCKETS, PROVEN, SLOTS, PivotLists, match_event, match_events
 from ray_pubsub.workspace import PerThread
 
-__all__ = ["PivotBlock"]
+__all__ = ["PivotSegment"]
 
 FEWEST_MASKED = 64
 """Batches of at least this many events are tested for whether masks of events pay."""
 
 
-class PivotBlock(CachedSegment):
+class PivotSegment(CachedSegment):
     """Immutable. `match` may run in several threads at once: scratch is per thread."""
 
     engine = "pivot"
@@ -84,7 +84,9 @@ class PivotBlock(CachedSegment):
         }
 
     @classmethod
-    def restored(cls, state: SavedState, vocabulary: Vocabulary, slots: int, frequency: Frequency = None) -> PivotBlock:
+    def restored(
+        cls, state: SavedState, vocabulary: Vocabulary, slots: int, frequency: Frequency = None
+    ) -> PivotSegment:
         """`frequency` is ignored: pivots are those that were saved."""
         self = cls.__new__(cls)
         self.vocabulary = vocabulary

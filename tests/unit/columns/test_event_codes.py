@@ -14,7 +14,7 @@ from ray_pubsub import MatchIndex
 from ray_pubsub.columns.coding import NO_MATCH
 from ray_pubsub.columns.event_codes import EventCodes, PatternColumns, encode_events
 from ray_pubsub.columns.opaque.pattern_list import PatternColumn
-from ray_pubsub.engines.pivot.segment import PivotBlock
+from ray_pubsub.engines.pivot.segment import PivotSegment
 from ray_pubsub.language.tree import Like, Operand
 from ray_pubsub.model.dict_events import from_dicts, read_single
 from ray_pubsub.model.event_batch import EventBatch
@@ -59,7 +59,7 @@ def test_codes_of_one_and_of_many(texts: list[str]) -> None:
     index.add_many(range(len(texts)), texts)
     engine = segmented(index)
     attributes = engine.vocabulary.attributes.tree
-    block = PivotBlock(engine.snapshot.tail.table(), engine.vocabulary)
+    block = PivotSegment(engine.snapshot.tail.table(), engine.vocabulary)
     many = encode_events(from_dicts(EVENTS, None, attributes), block.space, engine.vocabulary)
     for row, event in enumerate(EVENTS):
         for _ in range(2):  # the second finds the plan that the first has left
@@ -80,7 +80,7 @@ def test_numbers_beside_strings_of_one_event(others: int) -> None:
     index.add("largest", "n <= 13 or m < 4")
     engine = segmented(index)
     attributes = engine.vocabulary.attributes.tree
-    block = PivotBlock(engine.snapshot.tail.table(), engine.vocabulary)
+    block = PivotSegment(engine.snapshot.tail.table(), engine.vocabulary)
     rest = {f"o{number}": number for number in range(others)}
     events = [{"n": number, "s": "a", "m": 3} | rest for number in NUMBERS if number not in (True, "x")]
     events += [{"n": number, "s": text} | rest for number in NUMBERS for text in ("b", "c")]

@@ -12,20 +12,20 @@ from ray_pubsub import MatchIndex
 from ray_pubsub.columns.event_codes import encode_events
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.pivot.batch_masks import BatchMasks, Cells
-from ray_pubsub.engines.pivot.segment import PivotBlock
+from ray_pubsub.engines.pivot.segment import PivotSegment
 from ray_pubsub.kernels.pivot.batch_masks import CHUNK
 from ray_pubsub.model.dict_events import from_dicts
 from tests.unit.engines.coded_tables import table_of
 from tests.unit.engines.test_pivot_lists import event, rule
 
 
-def block_of(texts: list[str]) -> tuple[PivotBlock, BatchMasks]:
+def block_of(texts: list[str]) -> tuple[PivotSegment, BatchMasks]:
     vocabulary = Vocabulary()
-    block = PivotBlock(table_of(texts, vocabulary), vocabulary)
+    block = PivotSegment(table_of(texts, vocabulary), vocabulary)
     return block, BatchMasks(block._lists, block.owners, block.space.top)
 
 
-def cells_of(block: PivotBlock, events: list[dict[str, Any]]) -> Cells:
+def cells_of(block: PivotSegment, events: list[dict[str, Any]]) -> Cells:
     codes = encode_events(from_dicts(events), block.space, block.vocabulary)
     return codes.offsets, codes.column, codes.code
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.engines.pivot.segment import PivotBlock
+from ray_pubsub.engines.pivot.segment import PivotSegment
 from ray_pubsub.engines.registry import ENGINES
 from ray_pubsub.engines.selection.clause_statistics import ClauseSample, ClauseStatistics, known_events
 from ray_pubsub.engines.selection.cost_model import CostModel
@@ -75,7 +75,7 @@ def check_work(given: Given) -> None:
     choice, rules = given.choice, given.rules
     some = from_dicts(given.dicts[:EXPLAINED])
     statistics = MODEL.choose(given.table, given.vocabulary, given.frequency, some).statistics[0]
-    segment = PivotBlock(given.table, given.vocabulary, given.frequency)
+    segment = PivotSegment(given.table, given.vocabulary, given.frequency)
     plans = [segment.explain(from_dicts([event])) for event in given.dicts[:EXPLAINED]]
     met = np.mean([sum(pipeline.steps[0].actual for pipeline in plan.pipelines if pipeline.steps) for plan in plans])
     compared, matches = np.mean([(plan.verified, plan.matches) for plan in plans], axis=0)

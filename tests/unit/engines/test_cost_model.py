@@ -14,7 +14,7 @@ from ray_pubsub import MatchIndex
 from ray_pubsub.columns.clause_table import ClauseTable
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.dense.segment import DenseSegment
-from ray_pubsub.engines.pivot.segment import PivotBlock
+from ray_pubsub.engines.pivot.segment import PivotSegment
 from ray_pubsub.engines.registry import ENGINES
 from ray_pubsub.engines.selection import segment_choice as segments
 from ray_pubsub.engines.selection.clause_statistics import (
@@ -224,7 +224,7 @@ def test_statistics_agree_with_the_matches() -> None:
     sample = ClauseSample(table, vocabulary)
     given = sample.statistics(known_events(sample.tested, np.full(4, 0.5)))
     events = random_events(rng, 200, 4, 4, 40)
-    found = sum(map(len, matched(PivotBlock(table, vocabulary), events))) / 200 / 3000  # type: ignore[arg-type]
+    found = sum(map(len, matched(PivotSegment(table, vocabulary), events))) / 200 / 3000  # type: ignore[arg-type]
     assert given.matched == pytest.approx(found, rel=0.3)
 
 
@@ -253,7 +253,7 @@ def test_rows_of_sets_have_a_number_for_every_value() -> None:
     vocabulary = Vocabulary()
     texts = ["a in ('v1', 'v3', 'v5') and b between 1 and 4", "a not in ('v3') and b = 2", "b > 3 and c = 'v1'"]
     sample = ClauseSample(table_of(texts, vocabulary), vocabulary)
-    block = PivotBlock(table_of(texts, vocabulary), vocabulary)
+    block = PivotSegment(table_of(texts, vocabulary), vocabulary)
     assert sample.statistics(np.ones(3)).numbers * 3 == pytest.approx(len(block._lists.words) - SHORT)
 
 
@@ -341,7 +341,7 @@ def test_results_do_not_depend_on_the_choice(engine: str) -> None:
     assert found == [sorted(whole[event]) for event in range(200)]
 
 
-@pytest.mark.parametrize(("make", "kind"), [(dense, DenseSegment), (sparse, PivotBlock)])
+@pytest.mark.parametrize(("make", "kind"), [(dense, DenseSegment), (sparse, PivotSegment)])
 def test_the_machine_is_not_measured_for_small_tables(make: Any, kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
     def measured() -> None:
         raise AssertionError("the machine is not measured for a small table")

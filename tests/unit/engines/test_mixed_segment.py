@@ -13,7 +13,7 @@ from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Segment
 from ray_pubsub.engines.mixed_segment import MixedSegment, on_common_attributes
 from ray_pubsub.engines.papers.rein import ReinSegment
-from ray_pubsub.engines.pivot.segment import PivotBlock
+from ray_pubsub.engines.pivot.segment import PivotSegment
 from ray_pubsub.engines.registry import ENGINES
 from ray_pubsub.engines.selection.cost_model import CostModel
 from ray_pubsub.engines.selection.machine import TYPICAL
@@ -69,7 +69,7 @@ def test_what_is_of_one_kind_is_not_cut(common: int, rare: int) -> None:
 
 def test_matches(mixed: Any) -> None:
     _, table, vocabulary, segment = mixed
-    whole = PivotBlock(table, vocabulary)
+    whole = PivotSegment(table, vocabulary)
     for size in (1, 30, 300):
         batch = from_dicts(events(size))
         found = matched(segment, batch)
@@ -80,7 +80,7 @@ def test_matches(mixed: Any) -> None:
 def test_its_table_has_all_clauses_again(mixed: Any) -> None:
     _, _, vocabulary, segment = mixed
     batch = from_dicts(events(30))
-    assert matched(PivotBlock(segment.table(), vocabulary), batch) == matched(segment, batch)  # type: ignore[arg-type]
+    assert matched(PivotSegment(segment.table(), vocabulary), batch) == matched(segment, batch)  # type: ignore[arg-type]
 
 
 def test_its_table_has_chosen_clauses_in_their_order(mixed: Any) -> None:
@@ -99,12 +99,12 @@ def test_sets_patterns_and_absence() -> None:
     table = table_of(EXPRESSIONS, vocabulary)
     first = np.arange(table.count) % 3 == 0
     parts = [table.take(np.flatnonzero(first)), table.take(np.flatnonzero(~first))]
-    segment = MixedSegment([PivotBlock(parts[0], vocabulary), ReinSegment(parts[1], vocabulary)])
+    segment = MixedSegment([PivotSegment(parts[0], vocabulary), ReinSegment(parts[1], vocabulary)])
     scan = MatchIndex(engine="scan")
     scan.add_many(range(len(EXPRESSIONS)), EXPRESSIONS, atomic=True)
     batch = mixed_events(np.random.default_rng(4), 200)
     expected = scan.match_many(batch)
-    again = PivotBlock(segment.table(), vocabulary)
+    again = PivotSegment(segment.table(), vocabulary)
     for each in (segment, again):
         found = [sorted(set(owners)) for owners in matched(each, batch)]  # type: ignore[arg-type]
         assert found == [sorted(expected[event]) for event in range(200)]

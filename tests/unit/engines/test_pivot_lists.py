@@ -15,7 +15,7 @@ from ray_pubsub.columns.coding import code_clauses
 from ray_pubsub.columns.saved_state import SavedState, Texts, UnfitStateError, packed_texts
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.pivot.lists import build_lists, coded_of_rows
-from ray_pubsub.engines.pivot.segment import PivotBlock
+from ray_pubsub.engines.pivot.segment import PivotSegment
 from ray_pubsub.index.bulk.predicate_table import PredicateTable
 from ray_pubsub.kernels.pivot.pivot_lists import PROVEN, SLOTS
 from ray_pubsub.model.dict_events import from_dicts
@@ -59,7 +59,7 @@ def event(random: Random, values: int) -> dict[str, Any]:
 def test_every_kind_of_test_against_the_scan(values: int) -> None:
     random, vocabulary = Random(values), Vocabulary()
     texts = [rule(random, values) for _ in range(400)]
-    segment = PivotBlock(table_of(texts, vocabulary), vocabulary)
+    segment = PivotSegment(table_of(texts, vocabulary), vocabulary)
     scan = MatchIndex("scan")
     scan.add_many(range(len(texts)), texts)
     events = [event(random, values) for _ in range(150)]
@@ -67,14 +67,14 @@ def test_every_kind_of_test_against_the_scan(values: int) -> None:
     found = matched(segment, from_dicts(events))  # type: ignore[arg-type]
     assert [sorted(set(owners)) for owners in found] == [sorted(expected[place]) for place in range(len(events))]
     assert any(len(owners) for owners in found)
-    again = PivotBlock(segment.table(), vocabulary)
+    again = PivotSegment(segment.table(), vocabulary)
     assert matched(again, from_dicts(events)) == found  # type: ignore[arg-type]
 
 
 def pivots(texts: list[str], frequency: Any = None) -> dict[str, int]:
     """The attributes under which clauses are found, by the number of clauses."""
     vocabulary = Vocabulary()
-    segment = PivotBlock(table_of(texts, vocabulary), vocabulary, frequency)
+    segment = PivotSegment(table_of(texts, vocabulary), vocabulary, frequency)
     everything = {name: value for name in "abc" for value in ["v1"]}
     plan = segment.explain(from_dicts([everything]))
     return {pipeline.of: pipeline.clauses for pipeline in plan.pipelines}
@@ -83,7 +83,7 @@ def pivots(texts: list[str], frequency: Any = None) -> dict[str, int]:
 def met(texts: list[str], given: dict[str, Any]) -> int:
     """How many entries an event meets."""
     vocabulary = Vocabulary()
-    segment = PivotBlock(table_of(texts, vocabulary), vocabulary)
+    segment = PivotSegment(table_of(texts, vocabulary), vocabulary)
     return sum(pipeline.steps[0].actual for pipeline in segment.explain(from_dicts([given])).pipelines)
 
 
@@ -119,7 +119,7 @@ def test_what_events_carry_decides() -> None:
 def test_an_entry_whose_other_tests_fail_is_not_compared() -> None:
     texts = [f"a = 'v1' and b = 'v{number}' and c = 'v{number}'" for number in range(64)]
     vocabulary = Vocabulary()
-    segment = PivotBlock(table_of(texts, vocabulary), vocabulary)
+    segment = PivotSegment(table_of(texts, vocabulary), vocabulary)
     plan = segment.explain(from_dicts([{"a": "v2", "b": "v3", "c": "v3"}]))
     assert plan.verified == 0
 
@@ -128,7 +128,7 @@ def test_few_values_need_no_comparison() -> None:
     """Every code of b has a bucket of its own."""
     vocabulary = Vocabulary()
     table = table_of([f"a = {number} and b = {number % 2}" for number in range(100)], vocabulary)
-    segment = PivotBlock(table, vocabulary)
+    segment = PivotSegment(table, vocabulary)
     assert (segment.state()["entries"][3::4] >= PROVEN).all()
     plan = segment.explain(from_dicts([{"a": 7, "b": 1}]))
     assert (plan.verified, plan.matches) == (0, 1)
@@ -144,7 +144,7 @@ def test_more_columns_than_slots() -> None:
     }
     predicates, vocabulary = PredicateTable(pa.table(rows)), Vocabulary()
     predicates.first_slot = 0
-    segment = PivotBlock(predicates.clauses(np.arange(count), vocabulary), vocabulary)
+    segment = PivotSegment(predicates.clauses(np.arange(count), vocabulary), vocabulary)
     for clause in (0, 1, SLOTS - 1, SLOTS, SLOTS + 1, count - 1):
         names = [str(clause), str((clause * 7 + 1) % count)]
         for value in (1, 2):
@@ -198,7 +198,7 @@ def test_changes_of_an_index_with_sets() -> None:
 def saved() -> tuple[dict[str, Any], Vocabulary, int]:
     vocabulary, random = Vocabulary(), Random(4)
     table = table_of([rule(random, 30) for _ in range(100)], vocabulary)
-    state = PivotBlock(table, vocabulary).state()
+    state = PivotSegment(table, vocabulary).state()
     return (
         {name: part.copy() if isinstance(part, np.ndarray) else part for name, part in state.items()},
         vocabulary,
@@ -250,11 +250,11 @@ def _fewer_clauses(state: dict[str, Any]) -> None:
 def test_states_that_do_not_fit(change: Callable[[dict[str, Any]], None]) -> None:
     state, vocabulary, slots = saved()
     events = mixed_events(np.random.default_rng(1), 20)
-    restored = PivotBlock.restored(SavedState(_plain(state)), vocabulary, slots)
+    restored = PivotSegment.restored(SavedState(_plain(state)), vocabulary, slots)
     assert matched(restored, events)  # type: ignore[arg-type]
     change(state)
     with pytest.raises(UnfitStateError):
-        PivotBlock.restored(SavedState(_plain(state)), vocabulary, slots)
+        PivotSegment.restored(SavedState(_plain(state)), vocabulary, slots)
 
 
 def _plain(value: Any) -> Any:

@@ -23,7 +23,7 @@ from ray_pubsub.engines.papers.dexin import DexinSegment
 from ray_pubsub.engines.papers.gem import GemSegment
 from ray_pubsub.engines.papers.opindex import OpIndexSegment
 from ray_pubsub.engines.papers.rein import ReinSegment
-from ray_pubsub.engines.pivot.segment import PivotBlock
+from ray_pubsub.engines.pivot.segment import PivotSegment
 from ray_pubsub.language.printer import write
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch
@@ -51,7 +51,7 @@ BUILDS: dict[str, Build] = {
     "gem, small blocks": with_options(GemSegment, block=100, tau=7, cache=5),
     "opindex": OpIndexSegment,
     "opindex, small signatures": with_options(OpIndexSegment, segments=4, bits=8),
-    "pivot": PivotBlock,
+    "pivot": PivotSegment,
     "dense": DenseSegment,
 }
 every_build = pytest.mark.parametrize("name", BUILDS)
@@ -220,7 +220,7 @@ def test_pivots_that_the_event_lacks_are_skipped(name: str) -> None:
 def test_a_pivot_block_looks_up_by_value() -> None:
     vocabulary = Vocabulary()
     texts = [f"a = {number % 10} and b > {number // 50}" for number in range(100)] + ["c is null", "a > 3"]
-    plan = check(PivotBlock(table_of(texts, vocabulary), vocabulary), from_dicts([{"a": 4, "b": 0.5}]))
+    plan = check(PivotSegment(table_of(texts, vocabulary), vocabulary), from_dicts([{"a": 4, "b": 0.5}]))
     assert plan.partitions.visited == 2
     pivot, universal = plan.pipelines
     assert (pivot.of, pivot.clauses) == ("pivot a", 101)

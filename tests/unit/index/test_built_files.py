@@ -23,7 +23,7 @@ from ray_pubsub.engines import segment_state
 from ray_pubsub.engines.contract import Segment
 from ray_pubsub.engines.dense.segment import DenseSegment
 from ray_pubsub.engines.mixed_segment import MixedSegment
-from ray_pubsub.engines.pivot.segment import PivotBlock
+from ray_pubsub.engines.pivot.segment import PivotSegment
 from ray_pubsub.engines.registry import engine_names
 from ray_pubsub.errors import IndexFileError
 from ray_pubsub.index.segmented_index import SegmentedIndex
@@ -92,7 +92,7 @@ def of_texts(make: Callable[[Random], str], engine: str = "auto", count: int = C
 def mixed(clauses: ClauseTable, vocabulary: Vocabulary, frequency: Any = None) -> Segment:
     half = np.arange(clauses.count) < clauses.count // 2
     parts = clauses.take(np.flatnonzero(half)), clauses.take(np.flatnonzero(~half))
-    return MixedSegment([DenseSegment(parts[0], vocabulary), PivotBlock(parts[1], vocabulary)])
+    return MixedSegment([DenseSegment(parts[0], vocabulary), PivotSegment(parts[1], vocabulary)])
 
 
 def forced(build: Any, make: Callable[[Random], str]) -> MatchIndex:
@@ -156,7 +156,7 @@ INDEXES: dict[str, tuple[Callable[[], MatchIndex], set[str]]] = {
     "dense": (lambda: forced(DenseSegment, dense_text), {"dense"}),
     "dense, varied": (lambda: forced(DenseSegment, varied_text), {"dense"}),
     "pivot": (lambda: of_texts(sparse_text), {"pivot"}),
-    "pivot, varied": (lambda: forced(PivotBlock, varied_text), {"pivot"}),
+    "pivot, varied": (lambda: forced(PivotSegment, varied_text), {"pivot"}),
     "shared": (lambda: of_texts(lambda random: dense_text(Random(random.randrange(200)))), {"shared"}),
     "shared, mixed": (lambda: forced(mixed, lambda random: dense_text(Random(random.randrange(900)))), {"shared", "mixed"}),
     "mixed": (lambda: forced(mixed, varied_text), {"mixed", "dense", "pivot"}),
