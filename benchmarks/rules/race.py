@@ -168,6 +168,10 @@ class Events:
             index.add_predicates(self._table)
         else:
             self.rules.add_to(index)
+        with live.writing:  # else it would depend on the number of rounds when a tail becomes a block
+            if live.snapshot.tail.clauses:
+                live.seal()
+            live.maintenance.run()
         return index
 
     def works(self, index: ray_pubsub.MatchIndex, compare: bool = True) -> Works:

@@ -24,6 +24,7 @@ from ray_pubsub.workloads import CLASSES, GeneratedRules, generate, settings, us
 
 MUST = 1.2
 WAYS = ("batch", "one event")
+LARGE = 50_000
 
 
 class Case(NamedTuple):
@@ -127,12 +128,8 @@ def summarised(report: Report, rows: list[Raced]) -> None:
         report.line(
             f"slower than scan or counting, {name}", int(slower.sum()), f"of {len(rows)}", must=0, more=False, note=note
         )
-    slowest = max(rows, key=lambda row: row.build / max(row.rules, 100_000))
-    report.line(
-        "slowest build",
-        slowest.build * 1e6 / slowest.rules,
-        "s a million",
-        must=60,
-        more=False,
-        note=f"{slowest.rules:,} rules",
-    )
+    large = [row for row in rows if row.rules >= LARGE]
+    if large:  # a small build says little of a large one: reading the table and the first kernels count too
+        slowest = max(large, key=lambda row: row.build / row.rules)
+        rate, note = slowest.build * 1e6 / slowest.rules, f"{slowest.rules:,} rules; with at least {LARGE:,}"
+        report.line("slowest build", rate, "s a million", must=60, more=False, note=note)

@@ -349,3 +349,15 @@ def test_the_machine_is_not_measured_for_small_tables(make: Any, kind: type, mon
     monkeypatch.setattr(segments, "machine_constants", measured)
     table, vocabulary = clauses_of(make(FEWEST_CHOSEN - 1))
     assert type(choose_segment(ENGINES, table, vocabulary)) is kind
+
+
+@pytest.mark.parametrize(("count", "engine"), [(2000, "pivot"), (8000, "rein")])
+def test_blocks_of_thousands_are_compared_with_all_engines(count: int, engine: str) -> None:
+    """Sets and negated sets of two skewed attributes, of which nearly half match: pivot lists compare them all."""
+    rng, vocabulary = np.random.default_rng(1), Vocabulary()
+    texts = [
+        f"a not in {tuple(rng.integers(0, 300, 20).tolist())} and b not in {tuple(rng.integers(0, 300, 20).tolist())}"
+        for _ in range(count)
+    ]
+    segment = choose_segment(ENGINES, table_of(texts, vocabulary), vocabulary)
+    assert segment.engine == engine
