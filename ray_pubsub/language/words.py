@@ -13,6 +13,7 @@ __all__ = [
     "KEYWORDS",
     "MOMENTS",
     "BadConstant",
+    "moment_of",
     "read_date",
     "read_moment",
     "read_number",
@@ -80,29 +81,42 @@ def read_moment(text: str) -> int:
     return _moment(text, with_time=True)
 
 
+def moment_of(content: str) -> int | None:
+    """Returns the microseconds of an event's text that is written as a constant's; None if it is no timestamp."""
+    try:
+        return _moment_of(content, with_time=True)
+    except (ValueError, OverflowError):
+        return None
+
+
 def read_date(text: str) -> int:
     """Reads a date as a timestamp at midnight; a time of day is ignored, as in SQL's casts."""
     return _moment(text, with_time=False)
 
 
 def _moment(text: str, with_time: bool) -> int:
-    content = read_string(text)
-    found = MOMENT.fullmatch(content.strip())
     try:
-        if found is None:
-            raise ValueError("write it as YYYY-MM-DD or YYYY-MM-DD HH:MM:SS[.ffffff][+HH:MM]")
-        # numpy's calendar goes as far as 64 bits of microseconds do, Python's ends with the year 9999. Days and time of day
-        # are added in Python, since numpy would wrap around.
-        moment = int(np.datetime64(found["date"], "D").astype(np.int64)) * 86_400_000_000
-        if with_time:
-            moment += int(np.datetime64(f"1970-01-01T{found['time'] or '00:00'}", "us").astype(np.int64))
-            moment -= _zone_offset(found["zone"] or "Z")
-        if not INT64_MIN < moment <= INT64_MAX:
-            raise ValueError("it is beyond 64 bits of microseconds")
-        return moment
+        return _moment_of(read_string(text), with_time)
+    except BadConstant:
+        raise
     except (ValueError, OverflowError) as error:
         reason = str(error).partition(" in datetime string")[0]
         raise BadConstant(f"{text} is not a timestamp: {reason[:1].lower()}{reason[1:]}") from None
+
+
+def _moment_of(content: str, with_time: bool) -> int:
+    found = MOMENT.fullmatch(content.strip())
+    if found is None:
+        raise ValueError("write it as YYYY-MM-DD or YYYY-MM-DD HH:MM:SS[.ffffff][+HH:MM]")
+    # numpy's calendar goes as far as 64 bits of microseconds do, Python's ends with the year 9999. Days and time of day
+    # are added in Python, since numpy would wrap around.
+    moment = int(np.datetime64(found["date"], "D").astype(np.int64)) * 86_400_000_000
+    if with_time:
+        moment += int(np.datetime64(f"1970-01-01T{found['time'] or '00:00'}", "us").astype(np.int64))
+        moment -= _zone_offset(found["zone"] or "Z")
+    if not INT64_MIN < moment <= INT64_MAX:
+        raise ValueError("it is beyond 64 bits of microseconds")
+    return moment
 
 
 def _zone_offset(zone: str) -> int:

@@ -206,6 +206,7 @@ NOW_ANYWHERE = [
     "not exists(items, at >= now())",
     "case when exists(items, at < now()) then 1 end = 1",
     "at < now() - interval '1 month'",
+    "to_timestamp(epoch(at)) < now() - interval '1 hour'",
     "add_months(at, 1) < add_months(now(), -1) + interval '1 day'",
     "if(date_trunc('month', now()) + interval 2 years > at, 1, 0) = 1 and at < now()",
 ]

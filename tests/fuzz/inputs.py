@@ -122,6 +122,7 @@ TERMS = [
         "concat({}, {}, {})",
         "if({} > 1, {}, {})",
         "date_trunc('day', {})",
+        "to_timestamp({})",
     ],
     *[
         "case when {} = {} then {} end",

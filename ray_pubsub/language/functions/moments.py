@@ -11,11 +11,23 @@ from collections.abc import Callable
 import numpy as np
 
 from ray_pubsub.language.functions.intervals import LENGTHS, MONTHS, SECOND, UNIT_NAMES
+from ray_pubsub.language.words import moment_of
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN
 
-__all__ = ["PARTS", "add_months", "date_part", "date_parts", "date_trunc", "truncated_units"]
+__all__ = ["PARTS", "add_months", "date_part", "date_parts", "date_trunc", "to_timestamp", "truncated_units"]
 
 DAY = LENGTHS["day"]
+
+
+def to_timestamp(value: str | int | float) -> int | None:
+    """Returns the timestamp of a text that is written as in a constant, or of a number of seconds since 1970, as JSON has them."""
+    if isinstance(value, str):
+        return moment_of(value)
+    moment = value * SECOND
+    if not abs(moment) <= INT64_MAX:
+        return None
+    moment = moment if isinstance(moment, int) else round(moment)
+    return moment if INT64_MIN < moment <= INT64_MAX else None
 
 
 def _days(moment: int) -> np.datetime64:

@@ -77,7 +77,7 @@ def _define(
     name: str, takes: str, gives: Kind | None, compute: Callable[..., Any], least: int = -1, *, tolerant: bool = False
 ) -> None:
     """`takes`: one letter per argument, then … if the last one repeats."""
-    kinds = {"n": {N}, "s": {S}, "b": {B}, "t": {T}, "l": {L}, "a": ANY, "m": {S, L}, "p": {N, T}}
+    kinds = {"n": {N}, "s": {S}, "b": {B}, "t": {T}, "l": {L}, "a": ANY, "m": {S, L}, "p": {N, T}, "w": {S, N}}
     letters = takes.removesuffix("…")
     found = tuple(frozenset(kinds[letter]) for letter in letters)
     most = None if takes.endswith("…") else len(letters)
@@ -296,6 +296,7 @@ _define("concat", "s…", S, _concat, tolerant=True)
 _define("date_part", "st", N, lambda part, moment: _number(moments.date_part(part, moment)))
 _define("date_trunc", "st", T, moments.date_trunc)
 _define("add_months", "tn", T, moments.add_months)
+_define("to_timestamp", "w", T, moments.to_timestamp)
 for _name in (
     *(
         "era",

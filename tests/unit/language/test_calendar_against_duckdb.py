@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from ray_pubsub import MatchIndex
-from ray_pubsub.language.functions.moments import date_parts, date_trunc, truncated_units
+from ray_pubsub.language.functions.moments import date_parts, date_trunc, to_timestamp, truncated_units
 from ray_pubsub.language.parser import parse
 from ray_pubsub.language.printer import write
 from ray_pubsub.language.shapes import ShapeCache
@@ -111,3 +111,44 @@ def test_intervals_with_and_without_months_in_one_shape() -> None:
             for text in texts:
                 written = text.format(interval)
                 assert write(shapes.parse(written).tree) == write(parse(written))
+
+
+SECONDS = [
+    0,
+    1,
+    -1,
+    1.5,
+    -1.5,
+    1714559400,
+    1714559400.123,
+    1714559400123 / 1000,
+    0.0000014,
+    -0.0000016,
+    9e12,
+    1e18,
+    -1e300,
+]
+
+
+def test_seconds_become_timestamps(database: duckdb.DuckDBPyConnection) -> None:
+    for seconds in SECONDS:
+        try:
+            wanted = database.execute("select epoch_us(to_timestamp(?::double))", [seconds]).fetchone()[0]
+        except duckdb.Error:  # beyond its range
+            wanted = None
+        assert to_timestamp(seconds) == wanted, seconds
+
+
+WRITTEN = [
+    "2024-05-01", "2024-05-01 10:30:00", "2024-05-01T10:30:00.25Z", " 2024-05-01 10:30:00.123456+02:00 ", "2024-05-01T10:30:00-0330",
+    "1969-12-31 23:59", "yesterday", "", "2024-13-01", "2024-02-30T00:00", "2024-05-01T25:00:00", "12", "2024-05-01T10:30:00Z and more",
+    "\uff12024-05-01",
+]  # fmt: skip
+
+
+def test_texts_become_timestamps_as_constants_do(database: duckdb.DuckDBPyConnection) -> None:
+    database.execute("set timezone = 'UTC'")
+    for text in WRITTEN:
+        assert (
+            to_timestamp(text) == database.execute("select epoch_us(try_cast(? as timestamptz))", [text]).fetchone()[0]
+        ), text
