@@ -133,7 +133,7 @@ SECONDS = [
 def test_seconds_become_timestamps(database: duckdb.DuckDBPyConnection) -> None:
     for seconds in SECONDS:
         try:
-            wanted = database.execute("select epoch_us(to_timestamp(?::double))", [seconds]).fetchone()[0]
+            wanted = database.execute("select epoch_us(to_timestamp(?::double))", [seconds]).fetchall()[0][0]
         except duckdb.Error:  # beyond its range
             wanted = None
         assert to_timestamp(seconds) == wanted, seconds
@@ -150,5 +150,6 @@ def test_texts_become_timestamps_as_constants_do(database: duckdb.DuckDBPyConnec
     database.execute("set timezone = 'UTC'")
     for text in WRITTEN:
         assert (
-            to_timestamp(text) == database.execute("select epoch_us(try_cast(? as timestamptz))", [text]).fetchone()[0]
+            to_timestamp(text)
+            == database.execute("select epoch_us(try_cast(? as timestamptz))", [text]).fetchall()[0][0]
         ), text
