@@ -67,9 +67,7 @@ class _Scratch:
     """The buffers that a search writes to. Each thread has its own."""
 
     def __init__(self, texts: int) -> None:
-        self._lists: list[NDArray[Any]] = [
-            np.empty(CANDIDATES + 1, dtype) for dtype in (np.int64, np.uint64, np.int64, np.uint64)
-        ]
+        self._lists: list[NDArray[Any]] = [np.empty(CANDIDATES + 2, dtype) for dtype in (np.int64, np.uint64)]
         self.seen, self._small = np.zeros(texts, np.int64), np.zeros(8, np.uint8)
         self._stamp = 1
         self._set_room(64)
@@ -86,9 +84,9 @@ class _Scratch:
 
     def _set_room(self, room: int) -> None:
         self.string, self.text = np.empty(room, np.int32), np.empty(room, np.int32)
-        places, found, hit_places, hit_found = (each.ctypes.data for each in self._lists)
+        places, found = (each.ctypes.data for each in self._lists)
         seen, small, string, text = (each.ctypes.data for each in (self.seen, self._small, self.string, self.text))
-        row = ScratchRow(places, found, hit_places, hit_found, seen, small, len(self.seen), string, text, room)
+        row = ScratchRow(places, found, seen, small, len(self.seen), string, text, room)
         self.row = np.array(row, np.int64)
         """The buffers' addresses, as the kernel takes them."""
 
@@ -121,8 +119,8 @@ class LiteralSearch:
         if found == OVERWORKED:
             pairs = self._found_by_automaton(strings)
         offsets, texts = np.zeros(len(start) + 1, np.int64), np.empty(len(pairs[0]), np.int32)
-        found = texts_by_string(*pairs, scratch.seen, scratch.next_stamp(len(start)), offsets, texts)
-        return offsets, texts[:found]
+        texts_by_string(*pairs, offsets, texts)
+        return offsets, texts
 
     def find_in_one(self, string: str) -> list[int]:
         """Returns the texts that occur in a string, each once. It creates no array: one short string takes three microseconds."""
@@ -180,13 +178,13 @@ class LiteralSearch:
         choose_grams(TextBytes(data, begin, stop), GramShape(width, stride, fold), costs, offset, grams)
         offset += begin - start
         bits = min(MOST_BITS, max(LEAST_BITS, (BITS_PER_GRAM * grams.size - 1).bit_length()))
-        hashes = (grams.ravel() * MULTIPLIER) >> np.uint64(64 - bits)
+        hashes = (grams.ravel() * (MULTIPLIER << np.uint64(64 - 8 * width))) >> np.uint64(64 - bits)
         order = np.argsort(hashes, kind="stable")
         entries = self._entries(chosen, offset, fold)[order // stride]
         entries["offset"] += (order % stride).astype(np.int32)
         head_shift = bits - min(bits, (HEADS_PER_GRAM * grams.size).bit_length())
-        table, heads = np.zeros(1 << (bits - 3), np.uint8), np.zeros(1 << (bits - head_shift), np.int32)
-        fill_tables(hashes[order], head_shift, table, heads, entries)
+        table, heads = np.zeros(1 << (bits - 5), np.uint32), np.zeros((1 << (bits - head_shift)) + 1, np.int32)
+        fill_tables(hashes[order], head_shift, table, heads)
         self._kept += [table, heads, entries]
         addresses = [each.ctypes.data for each in (table, heads, entries, data, starts)]
         return Pass(width, stride, at_end, fold, 64 - bits, head_shift, *addresses)

@@ -28,10 +28,11 @@ from ray_pubsub.kernels.pivot.pivot_choice import (
     value_shares,
     weigh_tests,
 )
-from ray_pubsub.kernels.pivot.pivot_lists import BUCKETS, PROVEN, PivotLists, count_order, fill_directory
+from ray_pubsub.kernels.pivot.pivot_lists import BUCKETS, PROVEN, SLOTS, PivotLists, count_order, fill_directory
 
 __all__ = [
     "Built",
+    "are_alike",
     "build_lists",
     "coded_of_rows",
     "coded_rows",
@@ -76,7 +77,9 @@ def build_lists(coded: CodedTests, owners: NDArray[np.int64], frequency: Frequen
     entries = np.empty((total, 4), dtype=np.uint32)
     for place, part in enumerate((choice.second, choice.third, owners, starts)):
         entries[:, place] = part[clauses]
-    lists = PivotLists(shares.base, shares.bucket, directory, entries.reshape(-1), words, int(starts_of[3 * spread]))
+    universal = int(starts_of[3 * spread])
+    flat = entries.reshape(-1)
+    lists = PivotLists(shares.base, shares.bucket, directory, flat, words, universal, are_alike(flat, len(shares.base)))
     return Built(lists, rows, owners[by_row].astype(np.int32))
 
 
@@ -163,6 +166,19 @@ def coded_of_rows(space: CodeSpace, words: NDArray[Any], starts: NDArray[np.uint
     )  # fmt: skip
     read_rows(words, starts, rows)
     return CodedTests(space, *rows[:4], rows.pieces if several else None, *rows[5:])
+
+
+def are_alike(entries: NDArray[np.uint32], columns: int) -> bool:
+    """Returns whether all entries prove their clauses with the same two other tests, and no columns share a slot."""
+    return (
+        len(entries) > 0
+        and columns <= SLOTS
+        and all(
+            bool((part >= PROVEN).all() if number == 3 else (part == part[0]).all())
+            for number, part in enumerate(entries.reshape(-1, 4).T)
+            if number != 2
+        )
+    )
 
 
 def rows_of(lists: PivotLists, rows: NDArray[np.uint32]) -> NDArray[np.int64]:

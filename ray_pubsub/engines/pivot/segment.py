@@ -22,7 +22,7 @@ from ray_pubsub.engines.cached_segment import CachedSegment
 from ray_pubsub.engines.contract import Frequency, Hits, PivotCost
 from ray_pubsub.engines.explain.trace import Traced
 from ray_pubsub.engines.pivot.batch_masks import BatchMasks
-from ray_pubsub.engines.pivot.lists import build_lists, coded_of_rows, places, rows_of
+from ray_pubsub.engines.pivot.lists import are_alike, build_lists, coded_of_rows, places, rows_of
 from ray_pubsub.engines.pivot.pivot_cost import cost_of_pivots
 from ray_pubsub.engines.pivot.trace import trace_pivots
 from ray_pubsub.engines.vector_cache.cache import VectorCache
@@ -106,7 +106,7 @@ class PivotSegment(CachedSegment):
         words = state.array("words", (np.uint16, np.int32), None)
         rows = np.empty(state.number("clauses", 0, count), np.uint32)
         check(check_rows(words, self.space.top, rows), "rows are not of tests")
-        lists = PivotLists(base, bucket, directory, entries, words, universal)
+        lists = PivotLists(base, bucket, directory, entries, words, universal, are_alike(entries, len(base)))
         place, starts = rows_of(lists, rows), entries[3::4] & (PROVEN - 1)
         check(not count or (place.max() < len(rows) and (rows[place] == starts).all()), "entries are not of rows")
         check((np.bincount(place, minlength=len(rows)) > 0).all(), "clauses without entries")

@@ -8,30 +8,26 @@ __all__ = ["patterns_of_texts", "texts_by_string"]
 
 
 @compiled
-def texts_by_string(string, text, seen, stamp, offsets, out):
-    """Counting sort of pairs, each of which is kept once. String i has the texts out[offsets[i]:offsets[i + 1]] in the end; `offsets` comes
-    zeroed. No text's `seen` is as high as `stamp`. Returns the number of pairs."""
-    strings = len(offsets) - 1
-    for pair in range(len(string)):
+def texts_by_string(string, text, offsets, out):
+    """Counting sort of pairs. String i has the texts out[offsets[i]:offsets[i + 1]] in the end; `offsets` comes zeroed. What a single pass
+    of a search finds is in order already."""
+    strings, pairs = len(offsets) - 1, len(string)
+    ordered = True
+    for pair in range(pairs):
+        ordered &= string[pair] >= string[max(pair - 1, 0)]
         offsets[string[pair] + 1] += 1
     for number in range(strings):
         offsets[number + 1] += offsets[number]
-    for pair in range(len(string)):
+    if ordered:
+        out[:] = text
+        return
+    for pair in range(pairs):
         target = offsets[string[pair]]
         out[target] = text[pair]
         offsets[string[pair]] = target + 1
-    first = filled = 0
-    for number in range(strings):
-        last = offsets[number]
-        offsets[number] = filled
-        for place in range(first, last):
-            found = out[place]
-            out[filled] = found
-            filled += seen[found] != stamp + number
-            seen[found] = stamp + number
-        first = last
-    offsets[strings] = filled
-    return filled
+    for number in range(strings, 0, -1):
+        offsets[number] = offsets[number - 1]
+    offsets[0] = 0
 
 
 @compiled

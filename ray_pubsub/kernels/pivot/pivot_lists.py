@@ -71,6 +71,8 @@ class PivotLists(NamedTuple):
     """All rows."""
     universal: int
     """The first entry without a pivot."""
+    alike: bool
+    """Every entry proves its clause with the same two other tests, as those of patterns of one attribute do."""
 
 
 class Scratch(NamedTuple):
@@ -200,6 +202,46 @@ def _take_matches(found, posted, lists, scratch, out, filled):
     return filled
 
 
+@inlined
+def _match_alike(first_event, cells, lists, out_offsets, out):
+    """`match_events` where entries are alike: an event makes their two tests once, and all entries that its codes meet are matches."""
+    offsets, column, code = cells.offsets, cells.column, cells.code
+    base, bucket, directory, entries = lists.base, lists.bucket, lists.directory, lists.entries
+    events, count, universal = len(offsets) - 1, len(entries) // 4, np.int64(lists.universal)
+    slots = np.int64(entries[0] >> 16), np.int64(entries[1] >> 16)
+    masks = np.int64(entries[0] & NO_TEST), np.int64(entries[1] & NO_TEST)
+    filled = out_offsets[first_event]
+    for event in range(first_event, events):
+        first, last = offsets[event], offsets[event + 1]
+        one = masks[0] if slots[0] == 0 else 0
+        other = masks[1] if slots[1] == 0 else 0
+        needed = count - universal
+        for cell in range(first, last):
+            place = base[column[cell]] + code[cell]
+            slot = column[cell] + 1
+            if slot == slots[0]:
+                one |= masks[0] >> bucket[place] & 1
+            if slot == slots[1]:
+                other |= masks[1] >> bucket[place] & 1
+            run = 4 * place
+            needed += np.int64(directory[run + 1]) - np.int64(directory[run])
+            needed += np.int64(directory[run + 3]) - np.int64(directory[run + 2])
+        if one != 0 and other != 0:
+            if filled + needed > len(out):
+                return event, needed
+            for cell in range(first, last):
+                place = 4 * (base[column[cell]] + code[cell])
+                for run in range(place, place + 4, 2):
+                    for entry in range(np.int64(directory[run]), np.int64(directory[run + 1])):
+                        out[filled] = entries[4 * entry + 2]
+                        filled += 1
+            for entry in range(universal, count):
+                out[filled] = entries[4 * entry + 2]
+                filled += 1
+        out_offsets[event + 1] = filled
+    return events, 0
+
+
 @compiled
 def match_event(column, code, lists, scratch):
     """Owners of the clauses that one event matches, in a new array."""
@@ -219,6 +261,8 @@ def match_events(first_event, cells, lists, scratch, out_offsets, out):
     """Owners of matching clauses, event by event from `first_event` on. Returns the first event that no longer fits `out` and how many
     places it may need. Cells, PivotLists and Scratch come as plain tuples: a NamedTuple takes 30 µs to pass from Python."""
     cells, lists, scratch = Cells(*cells), PivotLists(*lists), Scratch(*scratch)
+    if lists.alike:
+        return _match_alike(first_event, cells, lists, out_offsets, out)
     # An array that is read out of a struct takes a reference to it, atomically: once here, not in every step of a loop.
     offsets, column, code = cells.offsets, cells.column, cells.code
     base, bucket, directory, entries = lists.base, lists.bucket, lists.directory, lists.entries

@@ -19,6 +19,7 @@ from ray_pubsub.columns.pattern_set import FEW, PatternSet
 from ray_pubsub.columns.regexp_set import RegexpSet
 from ray_pubsub.columns.text_automaton import TextAutomaton
 from ray_pubsub.engines.registry import engine_names
+from ray_pubsub.kernels.columns.gram_search import CANDIDATES
 from ray_pubsub.language.parser import parse
 from ray_pubsub.language.patterns import compile_regexp
 from ray_pubsub.language.required_text import RequiredText, required_texts
@@ -194,6 +195,18 @@ def test_literal_search(searched: list[Literal], strings: list[str], sampled: bo
     for _ in range(2):  # what one call has seen is no matter to the next
         assert pairs_of(search, column) == expected_pairs(searched, strings)
     assert pairs_of(TextAutomaton(searched), column) == expected_pairs(searched, strings)
+
+
+def test_more_texts_with_one_gram_than_are_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are listed in portions; the search is not left to the automaton."""
+    monkeypatch.setattr(literal_search, "FREE_WORK", 1 << 30)
+    shortest, longest = 8, 2 * CANDIDATES
+    search = LiteralSearch([Literal("a" * length) for length in range(shortest, longest)])
+    strings = ["", "a" * 7, "b" + "a" * 20, "a" * 8, "ba" * 10, "a" * 30 + "b"]
+    offsets, numbers = search.find(TextColumn(None, strings))
+    found = [sorted(numbers[first:last].tolist()) for first, last in pairwise(offsets)]
+    assert found == [[], [], [*range(13)], [0], [], [*range(23)]]
+    assert search._automaton is None
 
 
 def test_strings_with_gaps_between_them_and_in_any_order() -> None:

@@ -71,6 +71,24 @@ def test_every_kind_of_test_against_the_scan(values: int) -> None:
     assert matched(again, from_dicts(events)) == found  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("more", [[], ["s is null"], ["s like '%x%' and n = 1"]])
+def test_patterns_of_one_attribute_alone_and_beside_other_rules(more: list[str]) -> None:
+    """Alone, their entries are alike, and an event makes the tests that they have in common once."""
+    vocabulary = Vocabulary()
+    texts = [f"s like '%{number}-%'" for number in range(3000)] + more
+    segment = PivotSegment(table_of(texts, vocabulary), vocabulary)
+    assert segment._lists.alike is not bool(more)
+    every = "".join(f"{number}-" for number in range(3000))
+    strings = ["", "7-", "x17-", "2999-1-", every, "x", "123-456-"]
+    events: list[dict[str, Any]] = [{"s": text} for text in strings]
+    events += [{}, {"s": 7}, {"n": 1}, {"s": "1-", "n": 1}, {"s": True}]
+    scan = MatchIndex("scan")
+    scan.add_many(range(len(texts)), texts)
+    expected = [sorted(ids) for ids in scan.match_many(events)]
+    assert [sorted(set(owners)) for owners in matched(segment, from_dicts(events))] == expected  # type: ignore[arg-type]
+    assert len(expected[4]) >= 3000
+
+
 def pivots(texts: list[str], frequency: Any = None) -> dict[str, int]:
     """The attributes under which clauses are found, by the number of clauses."""
     vocabulary = Vocabulary()
