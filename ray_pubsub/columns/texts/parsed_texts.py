@@ -22,7 +22,7 @@ from ray_pubsub.kernels.texts.predicates import TextLimits
 from ray_pubsub.kernels.texts.splice import NO_OPERANDS, called_leaves, splice
 from ray_pubsub.language import words
 from ray_pubsub.language.building.predicates import in_lower_case
-from ray_pubsub.language.building.term_kinds import kind_of
+from ray_pubsub.language.building.term_kinds import EVERY_KIND, possible_kinds
 from ray_pubsub.language.case_folding import fold_term
 from ray_pubsub.language.functions.folding import simple_lower
 from ray_pubsub.language.parser import parse_value
@@ -35,7 +35,7 @@ from ray_pubsub.settings import Limits
 
 __all__ = ["ParsedTexts"]
 
-ANY_KIND = -1
+EVERY_BIT = sum(1 << kind for kind in EVERY_KIND)
 """The kind of attributes whose kind depends on the event."""
 
 READERS: dict[int, tuple[Kind, Callable[[str, bool], Any]]] = {
@@ -154,18 +154,22 @@ class ParsedTexts:
 
     def _check_kinds(self) -> None:
         """Refuses predicates on values that are never of the constants' kind."""
-        kinds = np.full(max(len(self.attributes), 1), ANY_KIND, np.int64)
+        kinds = np.full(
+            max(len(self.attributes), 1), EVERY_BIT, np.int64
+        )  # a bit for each kind that an attribute may have
         for number, name in enumerate(self.attributes):
-            kind = kind_of(self.terms[name]) if name in self.terms else None
-            kinds[number] = ANY_KIND if kind is None else int(kind)
-        if (kinds == ANY_KIND).all():
+            if name in self.terms:
+                kinds[number] = sum(1 << kind for kind in possible_kinds(self.terms[name]))
+        if (kinds == EVERY_BIT).all():
             return
         operator, of_value = self.leaves["operator"], kinds[self.leaves["attribute"]]
-        of_value[(operator == layout.CONSTANT) | (operator == layout.CALLED)] = ANY_KIND
+        of_value[(operator == layout.CONSTANT) | (operator == layout.CALLED)] = EVERY_BIT
         owner = np.repeat(np.arange(len(self.leaves)), self._constants_of_leaves())
-        found = self.operands["kind"]
-        bad = (of_value >= 0) & ((operator == layout.LIKE) | (operator == layout.REGEXP)) & (of_value != layout.STRING)
-        bad[owner[(of_value[owner] >= 0) & (found != layout.UNKNOWN) & (found != of_value[owner])]] = True
+        found = self.operands["kind"].astype(np.int64)
+        is_pattern = (operator == layout.LIKE) | (operator == layout.REGEXP)
+        bad = is_pattern & (of_value & (1 << layout.STRING) == 0)
+        known = np.flatnonzero(found != layout.UNKNOWN)
+        bad[owner[known[of_value[owner[known]] >> found[known] & 1 == 0]]] = True
         for leaf in np.flatnonzero(bad).tolist():
             self._refuse_leaf(leaf)
 

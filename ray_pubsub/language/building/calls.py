@@ -275,7 +275,10 @@ INSTEAD = {
     **dict.fromkeys(("like", "ilike"), "write name like 'pattern%'"),
     **dict.fromkeys(("datediff", "date_diff", "timestampdiff", "age"), DIFFERENCE),
     **dict.fromkeys(("count", "sum", "avg", "min", "max"), EVENTS),
-    **dict.fromkeys(("cast", "try_cast"), "a value keeps the kind that it has in the event"),
+    **dict.fromkeys(
+        ("cast", "try_cast"), "a value keeps the kind that it has in the event; to_timestamp(x) reads texts and seconds"
+    ),
+    **dict.fromkeys(("strptime", "try_strptime", "timestamp_seconds", "make_timestamp"), "write to_timestamp(x)"),
     **dict.fromkeys(
         ("any_match", "list_filter", "filter", "array_filter"), "write exists(list, condition on an element)"
     ),

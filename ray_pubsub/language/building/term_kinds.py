@@ -7,7 +7,7 @@ from ray_pubsub.language.terms import Attribute, Call, Condition, Listed, Term
 from ray_pubsub.language.tree import Operand
 from ray_pubsub.model.values import Kind
 
-__all__ = ["CHOOSING", "ELEMENT_KINDS", "kind_of"]
+__all__ = ["CHOOSING", "ELEMENT_KINDS", "EVERY_KIND", "kind_of", "possible_kinds"]
 
 
 ELEMENT_KINDS = {str(kind): kind for kind in Kind if kind is not Kind.LIST}
@@ -34,6 +34,17 @@ def kind_of(term: Term) -> Kind | None:
         case Call(function, arguments):
             known = FUNCTIONS[function].gives
             return known if known is not None or function not in CHOOSING else _common(list(arguments))
+
+
+def possible_kinds(term: Term) -> frozenset[Kind]:
+    """Returns the kinds that the term's values may have."""
+    kind = kind_of(term)
+    if kind is not None:
+        return frozenset({kind})
+    return SUMS if isinstance(term, Call) and term.function in ("+", "-") else EVERY_KIND
+
+
+SUMS, EVERY_KIND = frozenset({Kind.NUMBER, Kind.TIMESTAMP}), frozenset(Kind)
 
 
 def _of_sum(function: str, left: Kind | None, right: Kind | None) -> Kind | None:
