@@ -18,6 +18,8 @@ from ray_pubsub.engines.dense import transposed
 from ray_pubsub.engines.dense.segment import FEWEST_TRANSPOSED, DenseSegment
 from ray_pubsub.engines.dense.transposed import TransposedMasks
 from ray_pubsub.engines.selection import segment_choice
+from ray_pubsub.engines.selection.cost_model import CostModel
+from ray_pubsub.engines.selection.machine import TYPICAL
 from ray_pubsub.kernels.dense.bitmaps import build_rows
 from ray_pubsub.kernels.dense.clustering import (
     FREE_HIGH,
@@ -249,7 +251,7 @@ def dense_segments(index: MatchIndex) -> list[DenseSegment]:
 def only_dense() -> Iterator[None]:
     """These tests are about dense segments, whatever the cost model thinks of the clauses."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segment_choice, "_favoured", lambda engines: {"dense": engines["dense"]})
+        patch.setattr(segment_choice, "_model_of", lambda engines, _: CostModel({"dense": engines["dense"]}, TYPICAL))
         yield
 
 
