@@ -35,16 +35,17 @@ class Assignment:
 
     def assign(self, changes: Sequence[Change]) -> list[Change]:
         """Returns the changes, with a shard for each new subscription."""
-        stored = self._store.shards_of([change.id for change in changes if isinstance(change, Subscribe)])
+        ids = [change.id for change in changes if isinstance(change, Subscribe)]
+        known = {**self.recent.find(ids), **self._store.shards_of(ids)}
         assigned: list[Change] = []
         for change in changes:
             if isinstance(change, Subscribe):
-                shard = stored.get(change.id, self.recent.find(change.id))
+                shard = known.get(change.id)
                 if shard is None:
                     shard = self.placement.place(change.route, change.id)
                 else:
                     self.placement.put(change.route, shard)
-                stored[change.id] = shard
+                known[change.id] = shard
                 change = replace(change, shard=shard)  # noqa: PLW2901 - the same change, complete
             assigned.append(change)
         return assigned
@@ -57,14 +58,11 @@ class Assignment:
 
     def assign_many(self, ids: Any, pivots: PivotColumn) -> NDArray[np.int32]:
         """Returns a shard for each of many subscriptions."""
-        stored = self._store.shards_of(ids)
-        if not stored and not len(self.recent):
-            return self.placement.place_many(pivots, ids)
         listed = ids.tolist() if isinstance(ids, np.ndarray) else ids
-        if len(self.recent):
-            recent = ((identity, self.recent.find(identity)) for identity in listed if identity not in stored)
-            stored.update((identity, shard) for identity, shard in recent if shard is not None)
-        shards = np.array([stored.get(identity, -1) for identity in listed], np.int32)
+        known = {**self.recent.find(listed), **self._store.shards_of(listed)}
+        if not known:
+            return self.placement.place_many(pivots, ids)
+        shards = np.array([known.get(identity, -1) for identity in listed], np.int32)
         for shard, route, count in counted(pivots, shards, shards >= 0):
             self.placement.put(route, shard, count)
         new = np.flatnonzero(shards < 0)

@@ -115,8 +115,7 @@ class ChangeWriter:
             answer = self.store.commit_removal(ids, key)
 
             def collect(effects: Effects) -> None:
-                for identity, shard in shards.items():
-                    self.assignment.recent.leave(identity, shard)
+                self.assignment.recent.leave(shards)
                 self._collect_gone(answer.gone, effects)
 
             serial = self.announcer.serial if answer.repeated else self._announce(collect)
@@ -205,7 +204,7 @@ class ChangeWriter:
         gone = answer.gone
         if gone is not None:
             if isinstance(change, Unsubscribe):
-                self.assignment.recent.leave(change.id, gone.shard)
+                self.assignment.recent.leave({change.id: gone.shard})
             self.assignment.placement.remove(gone.route, gone.shard)
             effects.gone[gone.shard].append(gone.number)
             effects.removed[gone.shard, gone.route] += 1

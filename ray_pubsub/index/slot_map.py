@@ -90,6 +90,13 @@ class SlotMap:
             )
         return replaced
 
+    def put_pairs(self, ids: NDArray[np.int64], slots: NDArray[np.int64]) -> None:
+        """Gives ints these slots; of equal ids the last wins."""
+        if self._is_early(len(ids)):
+            self._texts.update(zip(ids.tolist(), slots.tolist(), strict=True))
+        else:
+            self._put_ints(ids, slots)
+
     def pop(self, identity: str | int) -> int:
         """Removes an id. Returns its slot, or -1."""
         if type(identity) is str or self._is_early(0):

@@ -19,7 +19,6 @@ from actors.mailboxes.mailboxes import Mailboxes
 from actors.mailboxes.settings import MailboxSettings
 from actors.mailboxes.store.store import MailboxStore
 from actors.registry.leases import CoordinatorLeases
-from actors.registry.recent_shards import RecentShards
 from actors.registry.registry import Registry
 from actors.server_settings import ServerSettings
 from actors.storage.data_folder import DataFolder
@@ -92,19 +91,6 @@ def test_a_successor_of_the_registry_need_not_wait_for_one_who_was_alone() -> No
     leases.attach(1, 3, 0, age=4.9)  # its predecessor may have got a lease just before it came
     assert leases._ends(0, 0) == 100.0
     assert leases._ends(1, 0) == 105.0
-
-
-def test_an_id_that_comes_back_keeps_its_shard_for_a_while() -> None:
-    clock = Clock()
-    places = RecentShards(60.0, clock)
-    places.leave("s1", 3)
-    clock.now += 59
-    places.leave("s2", 1)
-    assert (places.find("s1"), places.find("s2"), places.find("s3")) == (3, 1, None)
-    clock.now += 2
-    assert places.find("s1") is None
-    places.leave("s3", 0)
-    assert len(places) == 2
 
 
 def test_a_shard_that_stays_away_has_crashed_once() -> None:
