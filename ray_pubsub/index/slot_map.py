@@ -26,6 +26,10 @@ __all__ = ["SlotMap"]
 FULLEST = 0.7
 FEWEST_PLACES = 64
 FEW = 1000
+EMPTIEST = 8
+"""A table with fewer than one of this many places in use is replaced by a smaller one."""
+MOST_BYTES = 500
+"""The same for a dict, which does not say how many places it has: 40 to 110 bytes for each text is usual."""
 
 
 class SlotMap:
@@ -100,9 +104,12 @@ class SlotMap:
     def pop(self, identity: str | int) -> int:
         """Removes an id. Returns its slot, or -1."""
         if type(identity) is str or self._is_early(0):
-            return self._texts.pop(identity, EMPTY)
+            found = self._texts.pop(identity, EMPTY)
+            self._shrink_texts()
+            return found
         slot: int = take_out(self._ints, identity)
         self._int_count -= slot != EMPTY
+        self._shrink_ints()
         return slot
 
     def pop_many(self, ids: Sequence[str | int]) -> NDArray[np.int64]:
@@ -114,6 +121,7 @@ class SlotMap:
         take_out_many(self._ints, ints, slots)
         there: NDArray[np.int64] = slots[slots != EMPTY]
         self._int_count -= len(there)
+        self._shrink_ints()
         return there
 
     def slots(self) -> NDArray[np.int64]:
@@ -144,11 +152,21 @@ class SlotMap:
         needed = int((self._int_count + more) / FULLEST) + 1
         if needed <= len(self._ints):
             return
-        old = self._ints
-        grown = _empty_table(needed if more > self._int_count else max(needed, 2 * len(old)))
-        refill(old, grown)
-        self._ints = grown
-        self._most = int(len(grown) * FULLEST) - 1
+        self._resize(needed if more > self._int_count else max(needed, 2 * len(self._ints)))
+
+    def _shrink_ints(self) -> None:
+        if len(self._ints) > EMPTIEST * max(self._int_count, FEWEST_PLACES):
+            self._resize(max(2 * self._int_count, FEWEST_PLACES))
+
+    def _shrink_texts(self) -> None:
+        if sys.getsizeof(self._texts) > MOST_BYTES * (len(self._texts) + FEWEST_PLACES):
+            self._texts = dict(self._texts.items())
+
+    def _resize(self, places: int) -> None:
+        table = _empty_table(places)
+        refill(self._ints, table)
+        self._ints = table
+        self._most = int(places * FULLEST) - 1
 
 
 def _as_ints(ids: Sequence[str | int] | NDArray[Any]) -> NDArray[np.int64] | None:

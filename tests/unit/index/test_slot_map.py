@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,3 +74,21 @@ def test_a_million_ints_take_little_memory() -> None:
     assert not len(slots.put_many(np.arange(1_000_000) * 7919, 0))
     assert slots.nbytes < 25 * 1_000_000
     assert slots.get(7919 * 123_456) == 123_456 and slots.get(5) == EMPTY
+
+
+@pytest.mark.parametrize("kind", [int, str])
+@pytest.mark.parametrize("together", [True, False])
+def test_what_was_removed_takes_no_memory(kind: type, together: bool) -> None:
+    slots, ids = SlotMap(), [kind(number) for number in range(50_000)]
+    slots.put_many(ids, 0)
+    full, left = slots.nbytes, 1_000
+    if together:
+        slots.pop_many(ids[left:])
+    else:
+        for identity in ids[left:]:
+            slots.pop(identity)
+    assert slots.nbytes < full / 4
+    assert slots.slots().tolist() == list(range(left))
+    assert [slots.get(identity) for identity in ids[: left + 1]] == [*range(left), EMPTY]
+    slots.put_many(ids, 0)
+    assert len(slots) == len(ids) and slots.nbytes <= 1.5 * full
