@@ -166,8 +166,6 @@ def put_predicate(parsed, node, order, cuts, at):
     """The cuts of a predicate or its negation; where they end, and in which order they are."""
     if node.sort == PLAIN:
         return put_bounds(cuts, at, node, order), IN_ORDER
-    if node.sort == PATTERNED:
-        return put_everything(cuts, at, STRING), IN_ORDER
     leaf = parsed.leaves[node.left]
     operands, first, operator = parsed.operands, leaf.first, leaf.operator
     negated = (leaf.negated != 0) != (node.right != 0)
@@ -191,13 +189,13 @@ def put_predicate(parsed, node, order, cuts, at):
 
 
 @piece
-def pattern_key(parsed, node, buffer):
-    leaf = parsed.leaves[node.left]
-    key = parsed.operands[leaf.first].whole << TEXT_SHIFT
+def pattern_key(leaves, operands, node, buffer):
+    leaf = leaves[node.left]
+    key = operands[leaf.first].whole << TEXT_SHIFT
     if leaf.operator == REGEXP:
         key |= REGEXP_PATTERN
     elif leaf.escaped:
-        escape = parsed.operands[leaf.first + 1]
+        escape = operands[leaf.first + 1]
         if escape.stop > escape.start:  # one character of ASCII
             key |= (np.int64(buffer[escape.start]) + 1) << ESCAPE_SHIFT
     return key | NEGATED_PATTERN if (leaf.negated != 0) != (node.right != 0) else key
@@ -293,6 +291,7 @@ def compute_sets(parsed, work, used, attributes, order, runs, empty):
     begin, pieces, where their patterns begin, patterns. `attributes`: the numbers that attributes have in records. Without `runs`,
     whatever takes more than one record is one of the sets. `empty`: cuts and records, none."""
     nodes, count = work.nodes, work.state[NODES]
+    leaves, operands, buffer = parsed.leaves, parsed.operands, parsed.buffer
     cuts, sweeping = np.empty(64, empty[0].dtype), np.empty(64, empty[0].dtype)
     places, scratch = np.empty(64, np.int64), np.empty(64, np.int64)
     stack = np.empty(count + 2, np.int64)
@@ -329,6 +328,12 @@ def compute_sets(parsed, work, used, attributes, order, runs, empty):
                 for pattern in range(size):
                     kept_patterns[patterns_end + pattern] = kept_patterns[pattern_first[part] + pattern]
                 patterns_end += size
+            elif node.sort == PATTERNED and node.origin == PREDICATE:  # there are more of these than of all others
+                cuts = with_room(cuts, end + MOST_PLAIN_CUTS)
+                end = put_everything(cuts, np.int64(end), STRING)
+                kept_patterns = with_room(kept_patterns, patterns_end + 1)
+                kept_patterns[patterns_end] = pattern_key(leaves, operands, node, buffer)
+                patterns_end += 1
             elif node.sort == PLAIN or node.origin == PREDICATE:
                 constants = 0
                 if node.origin == PREDICATE:
@@ -346,10 +351,6 @@ def compute_sets(parsed, work, used, attributes, order, runs, empty):
                     for cut in range(size):
                         copy_cut(cuts[begin + cut], sweeping[cut])
                     end = begin + size
-                if node.sort == PATTERNED:
-                    kept_patterns = with_room(kept_patterns, patterns_end + 1)
-                    kept_patterns[patterns_end] = pattern_key(parsed, node, parsed.buffer)
-                    patterns_end += 1
             else:
                 stack[depth], stack[depth + 1] = node.right, node.left
                 depth += 2
@@ -357,10 +358,15 @@ def compute_sets(parsed, work, used, attributes, order, runs, empty):
             parts += 1
         node = nodes[place]
         kept = with_room(kept, kept_end + end + 2)
-        places, scratch = with_room(places, end), with_room(scratch, end)
         first[place] = kept_end
-        needed = 1 if node.origin == UNION else parts
-        kept_end = last[place] = sweep(cuts, 0, end, needed, places, scratch, kept, kept_end)
+        if node.sort == PATTERNED and node.origin == PREDICATE:  # in order as it is
+            copy_cut(kept[kept_end], cuts[0])
+            copy_cut(kept[kept_end + 1], cuts[1])
+            kept_end = last[place] = kept_end + 2
+        else:
+            places, scratch = with_room(places, end), with_room(scratch, end)
+            needed = 1 if node.origin == UNION else parts
+            kept_end = last[place] = sweep(cuts, 0, end, needed, places, scratch, kept, kept_end)
         if patterns_end > pattern_first[place]:
             patterns_end = distinct_patterns(kept_patterns, pattern_first[place], patterns_end)
             if patterns_end < pattern_first[place]:  # nothing can match
