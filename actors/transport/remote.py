@@ -187,7 +187,7 @@ def create_shard(server: str, number: int, settings: ServerSettings) -> Any:
         "apply": ("apply", "catch_up", "take_over", "let_go"),
     }
     actor = _actor(ShardActor, groups, marks)
-    return _create(actor, server, f"shard-{number}", None, server, number, settings)
+    return _create(actor, server, f"shard-{number}", number, server, number, settings)
 
 
 def create_coordinator(server: str, number: int, settings: ServerSettings, place: Place, node: str | None) -> Any:
@@ -200,7 +200,7 @@ def create_coordinator(server: str, number: int, settings: ServerSettings, place
     }
     if settings.coordinators > 1:
         actor = _actor(CoordinatorActor, groups, marks)
-        return _create(actor, server, f"coordinator-{number}", None, server, number, settings)
+        return _create(actor, server, f"coordinator-{number}", settings.shards + number, server, number, settings)
     actor = _actor(CoordinatorWithMailboxes, {**groups, **MAIL_GROUPS}, {**marks, **MAIL_MARKS})
     return _create(actor, server, f"coordinator-{number}", node, server, number, settings, place)
 
@@ -232,9 +232,19 @@ def _actor(kind: type, groups: Mapping[str, int], marks: Mapping[str, Sequence[s
     return ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=0, **options)(kind)
 
 
-def _create(actor: Any, server: str, role: str, node: str | None, *arguments: Any, must_be_new: bool = False) -> Any:
-    """Returns the actor of this name, and creates it if it does not exist. With `must_be_new`, raises ValueError if it exists."""
-    strategy: Any = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=False)
+def _create(
+    actor: Any, server: str, role: str, place: str | int | None, *arguments: Any, must_be_new: bool = False
+) -> Any:
+    """Returns the actor of this name, and creates it if it does not exist. `place`: the only node where it may be; or its turn, if every
+    node is to have its part of such actors; or None for any node. With `must_be_new`, raises ValueError if it exists."""
+    strategy: Any = "SPREAD"
+    if isinstance(place, str):
+        strategy = NodeAffinitySchedulingStrategy(place, soft=False)
+    elif place is not None:
+        # For actors that need no CPU, "SPREAD" begins at a random node each time. These go to another node if theirs is lost.
+        nodes: Any = ray.nodes()  # type: ignore[no-untyped-call]
+        alive = sorted(node["NodeID"] for node in nodes if node["Alive"])
+        strategy = NodeAffinitySchedulingStrategy(alive[place % len(alive)], soft=True)
     return actor.options(
         name=actor_name(server, role),
         namespace=NAMESPACE,
