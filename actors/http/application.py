@@ -45,6 +45,8 @@ class Application:
         if not settings.open and not settings.tokens:
             token, _ = self.file.admin_token(new_token)
             self.tokens.add("admin", token_hash(token), ["admin"])
+        self.changing_tokens = asyncio.Lock()
+        """Changes are stored and used one after another: what is used in the end is what is stored."""
         self.backend = Backend(settings.server, settings.address, may_exit)
         self.wakeups = Wakeups(self.backend)
         self.known = KnownSubscribers(self.backend)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from actors.http.problems import HttpError
 from ray_pubsub.errors import SettingError
 
-__all__ = ["Client", "Tokens", "checked_scopes", "new_token", "read_tokens", "token_hash"]
+__all__ = ["Client", "Tokens", "check_client_name", "checked_scopes", "new_token", "read_tokens", "token_hash"]
 
 SCOPES = re.compile(r"publish|read|admin|subscribe:\S.*")
 CLIENT_NAMES = re.compile(r"[\w.-]{1,64}", re.ASCII)
@@ -72,10 +72,7 @@ class Tokens:
 
     def add(self, name: str, hashed: str, scopes: Any) -> None:
         """Adds or replaces a client's token."""
-        if not CLIENT_NAMES.fullmatch(name):
-            raise SettingError(
-                "name", f"of a client must be 1 to 64 letters, digits, dots, dashes or underscores, not {name!r}"
-            )
+        check_client_name(name)
         self.remove(name)
         self._clients[hashed] = Client(name, checked_scopes(scopes))
 
@@ -104,6 +101,13 @@ class Tokens:
     def listed(self) -> list[dict[str, Any]]:
         """Lists the clients without their tokens."""
         return [{"name": client.name, "scopes": sorted(client.scopes)} for client in self._clients.values()]
+
+
+def check_client_name(name: str) -> None:
+    if not CLIENT_NAMES.fullmatch(name):
+        raise SettingError(
+            "name", f"of a client must be 1 to 64 letters, digits, dots, dashes or underscores, not {name!r}"
+        )
 
 
 def checked_scopes(scopes: Any) -> frozenset[str]:

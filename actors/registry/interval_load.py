@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from actors.registry.given_names import LONGEST_NAME, check_subscriber
 from ray_pubsub.errors import Rejection, TableError
 from ray_pubsub.index.bulk.interval_columns import checked_table, texts_of
 from ray_pubsub.index.bulk.predicate_table import PredicateTable
-from ray_pubsub.model.arguments import check_name
 from ray_pubsub.model.arrow.arrow_table import as_arrow_table
 from ray_pubsub.model.id_column import ids_of
 from ray_pubsub.model.metadata import Metadata
@@ -44,6 +44,7 @@ def read_intervals(table: Any, subscriber: str | None = None) -> IntervalLoad:
     """Reads a table as `MatchIndex.add_predicates` takes it, with a column `subscriber` unless one subscriber is given for all. Raises
     TableError or SettingError. A subscription with a bad bound is listed in the rejections, and the others are read."""
     table = as_arrow_table(table, "predicates")
+    _check_lengths(table, "id")
     names = _names(table) if subscriber is None else None
     rows = checked_table(table)
     predicates = PredicateTable(rows)
@@ -51,7 +52,7 @@ def read_intervals(table: Any, subscriber: str | None = None) -> IntervalLoad:
     if predicates.input_rows is not None:
         rows = rows.take(pa.array(predicates.input_rows))
     if names is None:
-        owners = [check_name("subscriber", subscriber)] * len(predicates.ids)
+        owners = [check_subscriber(subscriber)] * len(predicates.ids)
     else:  # a subscription's first row names its subscriber
         heads = predicates.offsets[:-1]
         heads = heads if predicates.input_rows is None else predicates.input_rows[heads]
@@ -71,4 +72,14 @@ def _names(table: Any) -> Any:
         raise TableError("subscriber", f"subscribers are strings, not {names.type}")
     if pc.any(pc.equal(names, "")).as_py():
         raise TableError("subscriber", "has an empty name")
+    _check_lengths(table, "subscriber")
     return names
+
+
+def _check_lengths(table: Any, name: str) -> None:
+    column = table.column(name) if name in table.column_names else None
+    if column is None or not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return
+    longest = pc.max(pc.utf8_length(column)).as_py()
+    if longest is not None and longest > LONGEST_NAME:
+        raise TableError(name, f"has a text of {longest:,} characters; the most are {LONGEST_NAME:,}")

@@ -33,6 +33,7 @@ from actors.registry.columns import (
     StoredSubscription,
     TextColumns,
 )
+from actors.registry.given_names import check_new_id, check_subscriber
 from actors.registry.interval_load import read_intervals
 from actors.registry.moves import BALANCE
 from actors.registry.opening import BULK_TIMEOUT, OpenRegistry, open_registry
@@ -52,7 +53,7 @@ from ray_pubsub.errors import (
     UnknownLevelError,
 )
 from ray_pubsub.model.add_report import AddReport
-from ray_pubsub.model.arguments import check_id, check_ids, check_key, check_name, check_text, check_whole
+from ray_pubsub.model.arguments import check_id, check_ids, check_key, check_text, check_whole
 from ray_pubsub.model.metadata import Metadata, check_tag, described, metadata_of
 from ray_pubsub.sharding.pivots import PivotColumn
 
@@ -143,9 +144,9 @@ class Registry:
     def _subscription(
         self, subscriber: str, expression: str, id: str | int, key: str | None, data: Any, tags: Sequence[str]
     ) -> Subscribe:
-        check_id(id)
+        check_new_id(id)
         metadata = metadata_of(data, tags)
-        check_name("subscriber", subscriber)
+        check_subscriber(subscriber)
         check_key(key)
         return Subscribe(id, subscriber, expression, 0, self._open.routes.route(expression), key, metadata)
 
@@ -165,8 +166,8 @@ class Registry:
         found = self._open.routes.routes(columns.expressions)
         for position, (identity, name, route) in enumerate(zip(columns.ids, columns.subscribers, found, strict=True)):
             try:
-                check_id(identity)
-                check_name("subscriber", name)
+                check_new_id(identity)
+                check_subscriber(name)
                 if isinstance(route, RayPubSubError):
                     raise route
                 if position in refused:
@@ -252,7 +253,7 @@ class Registry:
         return AddReport(len({change.id for change in changes}), rejections)
 
     def _rule(self, id: Any, level: Any, expression: Any, key: str | None) -> PutRule:
-        check_id(id)
+        check_new_id(id)
         levels = self._open.settings.levels
         if level not in levels:
             raise UnknownLevelError(level, levels)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from actors.http.problems import HttpError
 from actors.http.requests import Request, Response
-from actors.http.tokens import checked_scopes, new_token, token_hash
+from actors.http.tokens import check_client_name, checked_scopes, new_token, token_hash
 from actors.http.webhooks.webhook import Webhook, webhook_of
 from ray_pubsub.errors import SettingError
 
@@ -27,14 +28,16 @@ async def list_webhooks(app: Application, request: Request) -> Response:
 async def put_webhook(app: Application, request: Request) -> Response:
     """Adds or replaces a webhook. The response has the secret if it is new."""
     given, id = await request.fields("subscriber", "url"), request.path["id"]
-    before = app.webhooks.get(id)
-    if before is not None:
-        request.client.check_subscriber(before.subscriber)
-    elif len(app.webhooks) >= MOST_WEBHOOKS:
-        raise SettingError("id", f"would be one more than {MOST_WEBHOOKS:,} webhooks, the most that there may be")
-    webhook = webhook_of(id, given, before)
-    request.client.check_subscriber(webhook.subscriber)
-    app.webhooks.put(webhook)
+    while True:
+        before = app.webhooks.get(id)
+        if before is not None:
+            request.client.check_subscriber(before.subscriber)
+        elif len(app.webhooks) >= MOST_WEBHOOKS:
+            raise SettingError("id", f"would be one more than {MOST_WEBHOOKS:,} webhooks, the most that there may be")
+        webhook = webhook_of(id, given, before)
+        request.client.check_subscriber(webhook.subscriber)
+        if await app.webhooks.put(webhook, before):
+            break
     shown = webhook.shown()
     if before is None or before.secret != webhook.secret:
         shown["secret"] = webhook.secret
@@ -47,8 +50,9 @@ async def get_webhook(app: Application, request: Request) -> Response:
 
 
 async def remove_webhook(app: Application, request: Request) -> Response:
-    _own(app, request)
-    return Response({"removed": app.webhooks.remove(request.path["id"])})
+    while not await app.webhooks.remove(_own(app, request)):
+        pass
+    return Response({"removed": True})
 
 
 def _own(app: Application, request: Request) -> Webhook:
@@ -71,8 +75,10 @@ async def put_token(app: Application, request: Request) -> Response:
     token = new_token()
     scopes = sorted(checked_scopes(given["scopes"]))
     hashed = token_hash(token)
-    app.tokens.add(name, hashed, scopes)
-    app.file.put("tokens", name, {"hash": hashed, "scopes": scopes})
+    check_client_name(name)
+    async with app.changing_tokens:
+        await asyncio.to_thread(app.file.put, "tokens", name, {"hash": hashed, "scopes": scopes})
+        app.tokens.add(name, hashed, scopes)
     app.end_client(name)
     return Response({"name": name, "scopes": scopes, "token": token}, 201)
 
@@ -81,7 +87,8 @@ async def remove_token(app: Application, request: Request) -> Response:
     name = request.path["name"]
     if name in app.settings.tokens or name in ("admin", "open"):
         raise SettingError("name", f"{name!r} is given in the settings, and is removed there")
-    app.file.put("tokens", name, None)
-    removed = app.tokens.remove(name)
+    async with app.changing_tokens:
+        await asyncio.to_thread(app.file.put, "tokens", name, None)
+        removed = app.tokens.remove(name)
     app.end_client(name)
     return Response({"removed": removed})

@@ -141,7 +141,7 @@ class WebhookWorker:
         await workers.backend.settle("nack", subscriber, [delivery.receipt], delay, f"webhook: {answer.reason}")
         workers.wakeups.wake_in(subscriber, delay)
         if answer.status == GONE:
-            workers.disable(self.webhook, "the endpoint has answered 410 Gone")
+            await workers.disable(self.webhook, "the endpoint has answered 410 Gone")
 
 
 class WebhookWorkers:
@@ -165,6 +165,8 @@ class WebhookWorkers:
         self._webhooks: dict[str, Webhook] = {}
         self._workers: dict[str, WebhookWorker] = {}
         self._stopping: set[asyncio.Task[None]] = set()
+        self._changing = asyncio.Lock()
+        """Changes are stored and used one after another: what is used in the end is what is stored."""
 
     def __len__(self) -> int:
         return len(self._webhooks)
@@ -189,21 +191,33 @@ class WebhookWorkers:
             for id, webhook in self._webhooks.items()
         ]
 
-    def put(self, webhook: Webhook) -> None:
-        """Stores a webhook, which is on disk when this returns, and starts sending at once."""
-        self._file.put("webhooks", webhook.id, webhook.state())
-        self._use(webhook)
+    async def put(self, webhook: Webhook, before: Webhook | None) -> bool:
+        """Stores a webhook, which is on disk when this returns, and starts sending at once. Does nothing and returns False if the webhook
+        of this id is no longer `before`, which the caller has checked."""
+        async with self._changing:
+            if self._webhooks.get(webhook.id) is not before:
+                return False
+            await self._store(webhook.id, webhook.state())
+            self._use(webhook)
+            return True
 
-    def remove(self, id: str) -> bool:
-        found = self._file.put("webhooks", id, None)
-        self._webhooks.pop(id, None)
-        self._stop(id)
-        return found
+    async def remove(self, before: Webhook) -> bool:
+        """Removes a webhook, on the same condition."""
+        async with self._changing:
+            if self._webhooks.get(before.id) is not before:
+                return False
+            await self._store(before.id, None)
+            del self._webhooks[before.id]
+            self._stop(before.id)
+            return True
 
-    def disable(self, webhook: Webhook, reason: str) -> None:
-        if self._webhooks.get(webhook.id) is webhook:
+    async def disable(self, webhook: Webhook, reason: str) -> None:
+        if await self.put(webhook.disabled(reason), webhook):
             logger.warning("webhook %s is disabled: %s", webhook.id, reason)
-            self.put(webhook.disabled(reason))
+
+    async def _store(self, id: str, state: dict[str, Any] | None) -> None:
+        # In a thread, because a slow disk would keep all other requests waiting.
+        await asyncio.to_thread(self._file.put, "webhooks", id, state)
 
     def _use(self, webhook: Webhook) -> None:
         self._stop(webhook.id)

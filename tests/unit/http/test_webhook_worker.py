@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from math import inf
@@ -13,7 +14,7 @@ import pytest
 
 from actors.http.webhooks.breaker import Breaker
 from actors.http.webhooks.webhook import Webhook
-from actors.http.webhooks.worker import WebhookWorker
+from actors.http.webhooks.worker import WebhookWorker, WebhookWorkers
 from actors.mailboxes.delivery import Delivery, Receipt
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -148,3 +149,41 @@ async def test_a_paused_endpoint_is_tried_with_one_request() -> None:
     assert (endpoint.got, endpoint.most) == (5 + 6, 4)
     assert mailbox.polled[before : before + 2] == [1, 1]
     assert [how[0] for how in mailbox.settled[:6]] == ["nack"] * 5 + ["ack"]
+
+
+class SlowFile:
+    """A state file whose disk does not answer until the test allows it."""
+
+    def __init__(self) -> None:
+        self.began, self.answers = threading.Event(), threading.Event()
+        self.stored: list[tuple[str, Any]] = []
+
+    def part(self, part: str) -> dict[str, Any]:
+        return {}
+
+    def put(self, part: str, name: str, value: Any) -> bool:
+        self.began.set()
+        assert self.answers.wait(PATIENCE)
+        self.stored.append((name, value and value["url"]))
+        return True
+
+
+async def test_a_slow_disk_keeps_nobody_waiting_and_changes_stay_in_order() -> None:
+    file: Any = SlowFile()
+    webhooks = WebhookWorkers(Mailbox(0), Mailbox(0), file, (), PATIENCE, 0.01)  # type: ignore[arg-type]
+    first, second = (Webhook("w", "ann", f"https://example.com/{name}", SECRET, enabled=False) for name in "ab")
+    async with asyncio.timeout(PATIENCE):
+        changes = [asyncio.create_task(change) for change in (webhooks.put(first, None), webhooks.put(second, None))]
+        await asyncio.to_thread(file.began.wait)
+        assert (
+            webhooks.get("w") is None and len(webhooks) == 0
+        )  # the event loop answers, and nothing is used before it is stored
+        file.answers.set()
+        assert await asyncio.gather(*changes) == [
+            True,
+            False,
+        ]  # the second had been checked against what the first has replaced
+        assert webhooks.get("w") is first and file.stored == [("w", first.url)]
+        assert await webhooks.put(second, first) and not await webhooks.remove(first)
+        assert await webhooks.remove(second) and webhooks.get("w") is None
+    assert file.stored == [("w", first.url), ("w", second.url), ("w", None)]
