@@ -63,7 +63,7 @@ class Shard:
         self._advanced = threading.Condition()
         self._large = LevelLock()
         """Admits one large batch at a time, the most urgent first: two at once would evict each other's data from the processor's
-        caches. Replies to other batches may be sent meanwhile."""
+        caches. A less urgent one gives way between parts of its work. Replies to other batches may be sent meanwhile."""
         self.latencies, self._rate = Latencies(), RecentRate()
         self._events = self._matches = self._batches = 0
         self._started, self._loaded_in = time.time(), 0.0

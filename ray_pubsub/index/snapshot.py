@@ -22,6 +22,7 @@ from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.select_events import LazyEvent
 from ray_pubsub.model.single_event import SingleEvent, single_of
 from ray_pubsub.model.values import Kind, Value
+from ray_pubsub.preemption import offer
 from ray_pubsub.workspace import workspace
 
 if TYPE_CHECKING:
@@ -111,7 +112,10 @@ class Snapshot(NamedTuple):
         return self._match_batch(event, vocabulary).slots if slots is None else slots
 
     def _match_batch(self, events: EventBatch, vocabulary: Vocabulary) -> Hits:
-        parts = [block.match(events) for block in self.blocks]
+        parts = []
+        for block in self.blocks:
+            offer()
+            parts.append(block.match(events))
         parts += [tail.match(events, vocabulary) for tail in (*self.sealed, self.tail) if tail.clauses]
         hits = merge_hits(parts, events.size)
         if not self.filtered:

@@ -15,6 +15,7 @@ LAYERS = [
     "caret",
     "errors",
     "failpoints",
+    "preemption",
     "settings",
     "workspace",
     "model",

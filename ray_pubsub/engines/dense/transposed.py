@@ -13,6 +13,7 @@ from ray_pubsub.kernels.dense.transposed_match import CHUNK_WORDS, ROOM, TILE, C
 from ray_pubsub.kernels.dense.transposed_pairs import sort_by_event
 from ray_pubsub.kernels.dense.transposed_rows import GROUP, ROWS, count_quads, list_rows
 from ray_pubsub.kernels.index.hits import place_hits
+from ray_pubsub.preemption import offer, part_of
 from ray_pubsub.workspace import workspace
 
 __all__ = ["MOST_COLUMNS", "TransposedMasks"]
@@ -84,12 +85,18 @@ class TransposedMasks:
         code_event_bits(first, codes.offsets, codes.column, codes.code, self._edges, self._least, bits)
         scratch, pairs = workspace().take("transposed", _new_scratch, len(self._edges))
         runs: list[Matches] = []
-        position, groups = np.zeros(3, dtype=np.int64), len(self._rows.outer)
+        position, groups, made = np.zeros(3, dtype=np.int64), len(self._rows.outer), 0
+        part = part_of(groups, GROUP * events)
         while position[0] < groups:
-            made = match_groups(position, self._rows, bits, scratch, pairs)
-            offsets, numbers = np.empty(events + 1, dtype=np.int64), np.empty(made, dtype=np.int64)
-            sort_by_event(pairs[:made], offsets, numbers)
-            runs.append((offsets, numbers))
+            offer()
+            end = min(groups, int(position[0]) + part)
+            rows = self._rows if end == groups else self._rows._replace(outer=self._rows.outer[:end])
+            made += match_groups(position, rows, bits, scratch, pairs[made:])
+            if position[0] == groups or position[0] < end:
+                offsets, numbers = np.empty(events + 1, dtype=np.int64), np.empty(made, dtype=np.int64)
+                sort_by_event(pairs[:made], offsets, numbers)
+                runs.append((offsets, numbers))
+                made = 0
         return runs[0] if len(runs) == 1 else _joined(runs)
 
     def _event_bits(self, events: int) -> EventBits:

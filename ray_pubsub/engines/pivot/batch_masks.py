@@ -22,6 +22,7 @@ from ray_pubsub.kernels.pivot.batch_masks import (
     ranged_columns,
 )
 from ray_pubsub.kernels.pivot.pivot_lists import PivotLists
+from ray_pubsub.preemption import offer, part_of
 from ray_pubsub.workspace import workspace
 
 __all__ = ["BatchMasks"]
@@ -83,12 +84,18 @@ class BatchMasks:
     def _match_chunk(self, count: int, lines: tuple[NDArray[Any], ...]) -> Hits:
         pairs = workspace().take("pairs", _pairs, PAIRS + ROOM)
         runs: list[Hits] = []
-        position, clauses = np.zeros(2, np.int64), len(self._rows.owners)
+        position, clauses, made = np.zeros(2, np.int64), len(self._rows.owners), 0
+        part = part_of(clauses, count)
         while position[0] < clauses:
-            made = match_rows(position, count, self._plain, lines, pairs)
-            offsets, numbers = np.empty(count + 1, np.int64), np.empty(made, np.int64)
-            sort_by_event(pairs[:made], offsets, numbers)
-            runs.append(Hits(offsets, numbers))
+            offer()
+            end = min(clauses, int(position[0]) + part)
+            rows = self._plain if end == clauses else tuple(self._rows._replace(owners=self._rows.owners[:end]))
+            made += match_rows(position, count, rows, lines, pairs[made:])
+            if position[0] == clauses or position[0] < end:
+                offsets, numbers = np.empty(count + 1, np.int64), np.empty(made, np.int64)
+                sort_by_event(pairs[:made], offsets, numbers)
+                runs.append(Hits(offsets, numbers))
+                made = 0
         return merge_hits(runs, count)
 
     def _lines(self) -> tuple[NDArray[Any], ...]:

@@ -8,6 +8,8 @@ import time
 import pytest
 
 from actors.shard.level_lock import LevelLock
+from ray_pubsub import preemption
+from ray_pubsub.preemption import offer, part_of
 
 
 def test_by_level_and_then_by_arrival() -> None:
@@ -36,3 +38,35 @@ def test_a_failure_gives_it_back() -> None:
         raise KeyError
     with lock.held(0):
         pass
+
+
+def test_a_holder_gives_way_to_more_urgent_ones_between_two_parts_of_its_work() -> None:
+    lock, order = LevelLock(), []
+    with lock.held(3):
+        pass  # from now on it knows that there are more urgent ones than 1
+
+    def hold(level: int) -> None:
+        with lock.held(level):
+            order.append(level)
+
+    threads = [threading.Thread(target=hold, args=(level,)) for level in (1, 2, 0, 3)]
+    with lock.held(1):
+        offer()  # nobody waits
+        for count, thread in enumerate(threads, 1):
+            thread.start()
+            ends = time.monotonic() + 60
+            while len(lock._waiters) < count:
+                assert time.monotonic() < ends
+        offer()
+        assert order == [3, 2]
+        order.append(1)
+    for thread in threads:
+        thread.join(60)
+    assert order == [3, 2, 1, 1, 0]
+
+
+def test_while_all_have_one_level_nothing_is_cut_into_parts() -> None:
+    lock = LevelLock()
+    for level, cut in ((0, False), (2, False), (2, False), (0, True)):
+        with lock.held(level):
+            assert (part_of(1000, preemption.PART) < 1000) is cut
