@@ -1,36 +1,49 @@
-"""Coding one event: as it is done, and by a dictionary per attribute from values to codes, filled as values come.
+"""Matching one event, given as a dictionary: with its values coded as it is done, and by a dictionary per attribute from values to codes,
+filled as values come.
 
 python -m benchmarks value_codes
 
-Strings are looked up in a dictionary of the operands in either way. Both are timed in turns on the same events, medians of the second half
-by the clock; beside them the whole match, its coding included. The codes of both are compared.
+Dense blocks (W1, W2) are not here: their kernel codes numbers on the way, so there is nothing to remember. What patterns say of a string
+is remembered in either way (columns/opaque/remembered_strings.py). Both ways are timed in turns on the same stream, medians of its second
+half by the clock, beside the coding alone; codes and matches of both are compared.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-import ray_pubsub
+from benchmarks.rules import logs
+from benchmarks.rules.flat import flat_event, flat_rule
+from ray_pubsub import MatchIndex
 from ray_pubsub.columns.coding import CodeSpace
 from ray_pubsub.columns.event_codes import encode_single
 from ray_pubsub.columns.vocabulary import Vocabulary
+from ray_pubsub.engines import cached_segment
+from ray_pubsub.engines.cached_segment import CachedSegment
+from ray_pubsub.engines.contract import Segment
+from ray_pubsub.engines.dense.segment import DenseSegment
+from ray_pubsub.engines.shared_segment import SharedSegment
 from ray_pubsub.index.segmented_index import SegmentedIndex
 from ray_pubsub.model.dict_events import read_single
 from ray_pubsub.model.single_event import SingleEvent
-from ray_pubsub.workloads import dense, segments, sparse
+from ray_pubsub.workloads import segments, sparse
 
 __all__ = ["main"]
 
-SUBSCRIPTIONS, EVENTS = 20_000, 6000
+SUBSCRIPTIONS, FLAT, EVENTS, KINDS = 100_000, 100_000, 40_000, 1000
 MOST = 65_536
 """Values of an attribute that are remembered."""
+NAME = "encode_single"
+"""The function of cached_segment that is replaced."""
 Codes = tuple[NDArray[np.int32], NDArray[np.int32]]
+Events = list[dict[str, Any]]
 
 
 class Remembered:
@@ -41,11 +54,14 @@ class Remembered:
 
     def encode(self, event: SingleEvent, space: CodeSpace, vocabulary: Vocabulary) -> Codes:
         key = (*event.names, *event.kinds)
-        known = self._layouts.get(key)
+        known = self._layouts.get((space, *key))
         if known is None:
-            column, _ = encode_single(event, space, vocabulary)
-            places = space.single_plans[key].places.tolist()
-            known = self._layouts[key] = column, [(place, {}) for place in places]
+            column, code = encode_single(event, space, vocabulary)
+            plan = space.single_plans.get(key)
+            if plan is None or plan.patterns:
+                return column, code
+            places = plan.places.tolist()
+            known = self._layouts[space, *key] = column, [(place, {}) for place in places]
         column, values = known
         plains = event.plains
         codes = [of_values.get(plains[place]) for place, of_values in values]
@@ -59,48 +75,85 @@ class Remembered:
 
 
 def main(arguments: Sequence[str]) -> None:
-    print(f"{'':26}{'values':>10}{'coding':>12}{'remembered':>12}{'whole match':>13}", flush=True)
-    for name, values, index, events in cases():
-        coding, remembered, whole = compared(index, events)
-        print(f"{name:26}{values:>10}{coding:9.2f} us{remembered:9.2f} us{whole:10.1f} us", flush=True)
+    print(
+        f"{'':32}{'coding':>10}{'remembered':>12}{'saved':>11}{'match':>12}{'remembered':>12}{'saved':>9}", flush=True
+    )
+    for name, build, events in cases():
+        coding, by_memory, whole, with_memory = compared([build() for _ in range(4)], events)
+        print(
+            f"{name:32}{coding:7.2f} us{by_memory:9.2f} us{coding - by_memory:8.2f} us{whole:9.2f} us{with_memory:9.2f} us"
+            f"{1 - with_memory / whole:9.1%}",
+            flush=True,
+        )
 
 
-def cases() -> Iterator[tuple[str, str, ray_pubsub.MatchIndex, list[dict[str, Any]]]]:
-    random = np.random.default_rng(1)
-    w1, w3, w4 = dense(SUBSCRIPTIONS), sparse(SUBSCRIPTIONS), segments(SUBSCRIPTIONS // 4)
-    ranges, tests, sets = (ray_pubsub.MatchIndex() for _ in range(3))
-    ranges.add_predicates(w1.predicates())
-    tests.add_predicates(w3.predicates())
-    sets.add_many(range(SUBSCRIPTIONS // 4), w4.texts())
-    for values in (10, 100, 1000, 10_000, 1_000_000):
-        drawn = random.integers(0, values, (EVENTS, 10)) * (1_000_000 // values)
-        rows = [{f"a{place}": value for place, value in enumerate(row)} for row in drawn.tolist()]
-        yield "W1, 10 whole numbers", f"{values:,}", ranges, rows
-    yield "W3, 60 whole numbers", "50", tests, [w3.event_dicts()[place % 1000] for place in range(2000)]
-    yield "W4, 6 strings, 2 numbers", "", sets, [w4.event(place % 1000) for place in range(EVENTS)]
+def cases() -> Iterator[tuple[str, Callable[[], MatchIndex], Events]]:
+    drawn = Random(5)
+    texts = [flat_rule(number % (FLAT // 10), wildcard=False) for number in range(FLAT)]
+    events: Events = [dict(flat_event(place, drawn.randrange(FLAT // 10))) for place in range(EVENTS)]
+    yield "hypermatch, 6 strings", partial(of_texts, texts), events
+    texts = [logs.rule(drawn) for _ in range(logs.RULES)]
+    yield "logs, 11 attributes, patterns", partial(of_texts, texts), [logs.event(drawn) for _ in range(EVENTS)]
+    w3, w4 = sparse(SUBSCRIPTIONS, events=EVENTS), segments(SUBSCRIPTIONS, events=EVENTS)
+    yield "W3, 60 numbers", partial(of_table, w3.predicates()), w3.event_dicts()
+    build = partial(of_table, w4.predicates())
+    yield "W4, 6 strings, 2 numbers", build, [w4.event(place) for place in range(EVENTS)]
+    popular = np.cumsum(1 / np.arange(1, KINDS + 1))
+    chosen = np.searchsorted(popular, np.random.default_rng(1).random(EVENTS) * popular[-1]).tolist()
+    yield f"W4, {KINDS:,} events by Zipf", build, [w4.event(place) for place in chosen]
 
 
-def compared(index: ray_pubsub.MatchIndex, events: list[dict[str, Any]]) -> tuple[float, float, float]:
-    """Medians in µs an event: coding, coding by what is remembered, and the whole match."""
+def of_texts(texts: Sequence[str]) -> MatchIndex:
+    index = MatchIndex()
+    index.add_many(range(len(texts)), texts)
+    return index
+
+
+def of_table(predicates: Any) -> MatchIndex:
+    index = MatchIndex()
+    index.add_predicates(predicates)
+    return index
+
+
+def compared(indexes: list[MatchIndex], events: Events) -> tuple[float, float, float, float]:
+    """Medians in µs an event: coding, coding by what is remembered, and the whole match with either. `indexes`: one for each, of the same
+    content, because each remembers layouts and matches."""
+    views = [segmented(index).view() for index in indexes]
+    coders, drawn = [encode_single, Remembered().encode, encode_single, Remembered().encode], Random(1)
+    seconds = np.zeros((len(events), 4))
+    for number, event in enumerate(events):
+        found: dict[int, list[Any]] = {}
+        for way in drawn.sample(range(4), 4):
+            view = views[way]
+            single = read_single(event, view.attributes, strict=False)
+            blocks = coded_blocks(view.snapshot.blocks)
+            assert blocks, "no block codes single events"
+            setattr(cached_segment, NAME, coders[way])
+            start = time.perf_counter()
+            if way < 2:
+                found[way] = [coders[way](single, block.space, view.segmented.vocabulary) for block in blocks]
+            else:
+                found[way] = indexes[way].match(event)
+            seconds[number, way] = time.perf_counter() - start
+        setattr(cached_segment, NAME, encode_single)
+        for ours, theirs in zip(found[0], found[1], strict=True):
+            assert all((one == other).all() for one, other in zip(ours, theirs, strict=True)), "other codes"
+        assert found[2] == found[3], "other matches"
+    coding, by_memory, whole, with_memory = np.median(seconds[len(events) // 2 :], axis=0) * 1e6
+    return float(coding), float(by_memory), float(whole), float(with_memory)
+
+
+def segmented(index: MatchIndex) -> SegmentedIndex:
     engine = index._books.engine
     assert isinstance(engine, SegmentedIndex)
-    view, vocabulary = engine.view(), engine.vocabulary
-    block: Any = view.snapshot.blocks[0]
-    space = block.space if hasattr(block, "space") else block.coded.space
-    remembered, drawn = Remembered(), Random(1)
-    ways = [encode_single, remembered.encode]
-    seconds = np.zeros((len(events), 3))
-    for number, event in enumerate(events):
-        found: dict[int, Codes] = {}
-        for way in drawn.sample((0, 1), 2):
-            single = read_single(event, view.attributes, strict=False)
-            start = time.perf_counter()
-            found[way] = ways[way](single, space, vocabulary)
-            seconds[number, way] = time.perf_counter() - start
-        assert all((ours == other).all() for ours, other in zip(*found.values(), strict=True)), "other codes"
-        single = read_single(event, view.attributes, strict=False)
-        start = time.perf_counter()
-        view.match(single)
-        seconds[number, 2] = time.perf_counter() - start
-    coding, by_memory, whole = np.median(seconds[len(events) // 2 :], axis=0) * 1e6
-    return float(coding), float(by_memory), float(whole)
+    return engine
+
+
+def coded_blocks(parts: Sequence[Segment]) -> list[CachedSegment]:
+    """Returns the blocks that code a single event, also those inside others."""
+    found = [block for block in parts if isinstance(block, CachedSegment) and not isinstance(block, DenseSegment)]
+    for block in parts:
+        if isinstance(block, SharedSegment):
+            found += coded_blocks([block._inside])
+        found += coded_blocks(block.parts)
+    return found

@@ -57,6 +57,10 @@ class CodeSpace:
     """Cache of event_codes.py: how the events of a layout are coded."""
     single_plans: dict[Any, Any] = field(default_factory=dict)
     """Cache of event_codes.py for single events."""
+    lanes: dict[tuple[str, int], int] = field(default_factory=dict)
+    """Cache of event_codes.py: the track of an attribute and kind."""
+    new_layouts: set[int] = field(default_factory=set)
+    """Cache of event_codes.py: the layouts, as hashes, of single events that have no plan yet."""
     pattern_sets: dict[int, Any] = field(default_factory=dict)
     """Cache of event_codes.py: how patterns are evaluated."""
     string_tables: dict[int, Any] = field(default_factory=dict)

@@ -26,6 +26,9 @@ from ray_pubsub.model.values import Kind
 __all__ = ["EventCodes", "LanePlan", "encode_events", "encode_single", "plan_for", "string_code"]
 
 MOST_PLANS = 1024
+MOST_NEW_LAYOUTS, MOST_LANES = 1 << 14, 1 << 16
+OF_STRINGS = -2
+"""Instead of a track: the lane has strings that some clause tests."""
 CellColumns = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]
 """Cells as three parallel arrays: rows, columns, codes."""
 NO_CELLS = np.empty(0, np.int32)
@@ -205,6 +208,9 @@ def encode_single(
     key = (*event.names, *event.kinds)
     plan: _SinglePlan | None = space.single_plans.get(key)
     if plan is None:
+        codes_of_numbers = _encode_new_layout(event, space, vocabulary, hash(key))
+        if codes_of_numbers is not None:
+            return codes_of_numbers
         if len(space.single_plans) >= MOST_PLANS:
             space.single_plans.clear()
         plan = space.single_plans[key] = _single_plan(event, space, vocabulary)
@@ -245,6 +251,42 @@ def encode_single(
         _, columns_of_flags, true = _flag_codes(event.flags, space)
         column, codes = np.concatenate([column, columns_of_flags]), np.concatenate([codes, true])
     return column, codes
+
+
+def _encode_new_layout(
+    event: SingleEvent, space: CodeSpace, vocabulary: Vocabulary, layout: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
+    """Codes an event of a layout that was not met lately, lane by lane: making a plan takes several times as long, and of 20,000 attributes
+    each event has others. Returns None for a layout that was met before, which is worth a plan, and for tested strings and flags."""
+    seen, lanes = space.new_layouts, space.lanes
+    if layout in seen or event.flags is not None:
+        return None
+    if len(seen) >= MOST_NEW_LAYOUTS:
+        seen.clear()
+    seen.add(layout)
+    pairs = list(zip(event.names, event.kinds, strict=True))
+    tracks = [lanes.get(pair) for pair in pairs]
+    if None in tracks:
+        if len(lanes) >= MOST_LANES:
+            lanes.clear()
+        for place, pair in enumerate(pairs):
+            if tracks[place] is None:
+                tracks[place] = lanes[pair] = _track_of(*pair, space, vocabulary)
+    if OF_STRINGS in tracks:
+        return None
+    track, cells = np.array(tracks, dtype=np.int32), event.cells()
+    every = np.empty(len(tracks), dtype=np.int32)
+    encode_lanes(track, cells.offsets, cells.whole, cells.rest, space.row, every)
+    places = np.flatnonzero(track >= 0)
+    return track[places] // KINDS, every[places]
+
+
+def _track_of(name: str, kind: int, space: CodeSpace, vocabulary: Vocabulary) -> int:
+    """Returns the track of a lane, -1 if no clause tests it, OF_STRINGS for a tested lane of strings."""
+    column = int(space.columns_of(np.array([vocabulary.attributes.find(name)], np.int32))[0])
+    if column < 0:
+        return -1
+    return OF_STRINGS if kind == Kind.STRING else column * KINDS + kind
 
 
 def _cells_of_patterns(batch: EventBatch, space: CodeSpace, plan: LanePlan, cells: Cells, number: int) -> CellColumns:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import tracemalloc
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from ray_pubsub import MatchIndex
+from ray_pubsub.columns import event_codes
 from ray_pubsub.columns.coding import NO_MATCH
 from ray_pubsub.columns.event_codes import EventCodes, PatternColumns, encode_events
 from ray_pubsub.columns.opaque.pattern_list import PatternColumn
@@ -62,7 +64,7 @@ def test_codes_of_one_and_of_many(texts: list[str]) -> None:
     block = PivotSegment(engine.snapshot.tail.table(), engine.vocabulary)
     many = encode_events(from_dicts(EVENTS, None, attributes), block.space, engine.vocabulary)
     for row, event in enumerate(EVENTS):
-        for _ in range(2):  # the second finds the plan that the first has left
+        for _ in range(3):  # the first may go without a plan, the last finds the plan that the second has left
             single = read_single(event, attributes)
             assert cells(encode_events(single, block.space, engine.vocabulary), 0) == cells(many, row)
     assert [index.match(event) for event in EVENTS] == [sorted(found) for found in index.match_many(EVENTS)]
@@ -88,6 +90,30 @@ def test_numbers_beside_strings_of_one_event(others: int) -> None:
     for row, event in enumerate(events):
         single = read_single(event, attributes)
         assert cells(encode_events(single, block.space, engine.vocabulary), 0) == cells(many, row), event
+
+
+@pytest.mark.parametrize("room", [3, 1000])
+def test_a_layout_gets_a_plan_when_it_comes_again(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_codes, "MOST_LANES", room)
+    monkeypatch.setattr(event_codes, "MOST_NEW_LAYOUTS", room)
+    index = MatchIndex()
+    index.add_many(range(50), [f"n{number} > {number}" for number in range(50)])
+    index.add("s", "s0 = 'a'")
+    engine, random = segmented(index), Random(1)
+    attributes = engine.vocabulary.attributes.tree
+    block = PivotSegment(engine.snapshot.tail.table(), engine.vocabulary)
+    values = [1, 30, 2.5, True]
+    names = [random.sample(range(60), 8) for _ in range(40)]
+    events: list[dict[str, Any]] = [{f"n{number}": random.choice(values) for number in each} for each in names]
+    events.append({"n1": 2, "s0": "a"})
+    many = encode_events(from_dicts(events, None, attributes), block.space, engine.vocabulary)
+    for row, event in enumerate(events):
+        plans = len(block.space.single_plans)
+        for more in (0, 1, 1) if "s0" not in event else (1, 1, 1):
+            single = read_single(event, attributes)
+            assert cells(encode_events(single, block.space, engine.vocabulary), 0) == cells(many, row)
+            assert len(block.space.single_plans) == plans + more
+    assert max(len(block.space.lanes), len(block.space.new_layouts)) <= max(room, 180)
 
 
 @pytest.mark.parametrize("event", EVENTS)
