@@ -318,7 +318,7 @@ class UnknownServerError(RayPubSubError, KeyError):
         there = (
             f"there are {', '.join(map(repr, running))}"
             if running
-            else "none runs there; ray_pubsub.start(…) starts one"
+            else "none runs there; ray_pubsub.start(…) or `ray-pubsub start` starts one"
         )
         super().__init__(f"no server {name!r} runs on the Ray cluster at {address}; {there}")
 

@@ -68,4 +68,4 @@ def _is_decided() -> bool:
 
 
 def _others(notes: list[ServerNote]) -> str:
-    return f"there are {', '.join(map(str, notes))}" if notes else "start() starts one"
+    return f"there are {', '.join(map(str, notes))}" if notes else "start() or `ray-pubsub start` starts one"

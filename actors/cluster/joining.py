@@ -142,7 +142,10 @@ def _on_this_machine(wait: float, *, needed: bool) -> str | None:
     found = choose(None if recorded is None or strangers_at(recorded) else recorded, running)
     if found is None:
         if needed:
-            reason = "no Ray cluster of this user runs on this machine; give address=, set RAY_ADDRESS, or start() one"
+            reason = (
+                "no Ray cluster of this user runs on this machine; start() or `ray-pubsub start` starts a server on a new one, "
+                "address= (--address) or RAY_ADDRESS names another"
+            )
             raise ClusterError(None, reason)
         return None
     if found in running:

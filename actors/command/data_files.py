@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from ray_pubsub import StoredSubscription
 
 __all__ = [
-    "ending", "event_batches", "flat_row", "json_chunks", "read_subscriptions", "read_table", "stored_row", "write_rows",
+    "STDIN", "check_input", "check_output", "ending", "event_batches", "flat_row", "json_chunks", "read_subscriptions", "read_table",
+    "stored_row", "write_rows",
 ]  # fmt: skip
 
 STDIN = "-"
@@ -45,6 +46,28 @@ def ending(path: str) -> str:
     return kind
 
 
+def check_input(path: str) -> None:
+    """Raises SettingError for a file that certainly cannot be read, before other files and servers are asked."""
+    ending(path)
+    if path != STDIN:
+        try:
+            Path(path).stat()
+        except OSError as error:
+            raise SettingError("file", f"{path} cannot be read: {_why(error)}") from error
+
+
+def check_output(path: str) -> None:
+    """Raises SettingError for a file that certainly cannot be written, before anything is computed for it."""
+    ending(path)
+    if path != STDIN and not Path(path).absolute().parent.is_dir():
+        raise SettingError("file", f"{path} cannot be written: its folder does not exist")
+
+
+def _why(error: OSError) -> str:
+    """Returns the system's words. Arrow's errors have the path in theirs, a second time."""
+    return str(error) if error.errno is None else os.strerror(error.errno)
+
+
 def read_table(path: str, texts: tuple[str, ...] = TEXTS) -> Any:
     """Reads a whole file, CSV or Parquet, as a pyarrow Table. Raises SettingError and TableError. `texts` are the columns that are texts in
     CSV."""
@@ -67,7 +90,7 @@ def read_table(path: str, texts: tuple[str, ...] = TEXTS) -> Any:
             ),
         )
     except OSError as error:
-        raise SettingError("file", f"{path} cannot be read: {error.strerror or error}") from error
+        raise SettingError("file", f"{path} cannot be read: {_why(error)}") from error
     except pa.ArrowException as error:
         raise TableError(None, f"{path} is not {kind}: {error}") from error
 
@@ -122,7 +145,7 @@ def _described_lines(path: str) -> Any:
             columns["data"] = [None if value is None else json.dumps(value) for value in columns["data"]]
         return pa.table(columns)
     except OSError as error:
-        raise SettingError("file", f"{path} cannot be read: {error.strerror or error}") from error
+        raise SettingError("file", f"{path} cannot be read: {_why(error)}") from error
     except (ValueError, AttributeError, TypeError, RecursionError, pa.ArrowException) as error:
         raise TableError(None, f"{path} is not jsonl: {error}") from error
 
@@ -150,7 +173,7 @@ def event_batches(path: str) -> Iterator[Any]:
                 with Path(path).open("rb") as file:
                     yield from json_chunks(file)
             except OSError as error:
-                raise SettingError("file", f"{path} cannot be read: {error.strerror or error}") from error
+                raise SettingError("file", f"{path} cannot be read: {_why(error)}") from error
         return
     yield from read_table(path).to_batches(max_chunksize=ROWS)
 
@@ -179,7 +202,7 @@ def write_rows(path: str, rows: Iterable[dict[str, Any]], columns: tuple[str, ..
             return count
         return _write_table(path, kind, list(rows), columns)
     except OSError as error:
-        raise SettingError("file", f"{path} cannot be written: {error.strerror or error}") from error
+        raise SettingError("file", f"{path} cannot be written: {_why(error)}") from error
 
 
 def _write_table(path: str, kind: str, rows: list[dict[str, Any]], columns: tuple[str, ...]) -> int:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from actors.command.bad_rows import BadRows, noted_rejections
-from actors.command.data_files import event_batches, read_subscriptions, write_rows
+from actors.command.data_files import STDIN, check_input, check_output, event_batches, read_subscriptions, write_rows
 from actors.command.terminal import DONE_IN_PART, Json, Terminal, WithData, json_cell, write_json
 from ray_pubsub.engines.registry import engine_names
 from ray_pubsub.errors import SettingError, counted
@@ -27,8 +27,12 @@ pairs."""
 
 
 def match(
-    subscriptions: Annotated[str, typer.Argument(help="CSV, JSON lines or Parquet with id and expression.")],
-    events: Annotated[str, typer.Argument(help="JSON lines, CSV or Parquet; - for JSON lines from stdin.")],
+    subscriptions: Annotated[
+        str, typer.Argument(metavar="SUBSCRIPTIONS", help="CSV, JSON lines or Parquet with id and expression.")
+    ],
+    events: Annotated[
+        str, typer.Argument(metavar="EVENTS", help="JSON lines, CSV or Parquet; - for JSON lines from stdin.")
+    ],
     event_id: Annotated[
         str | None, typer.Option(help="The attribute that names an event (default: its number, from 0).")
     ] = None,
@@ -50,6 +54,11 @@ def match(
     counts, rejections, errors and warnings.
     """
     terminal, bad = Terminal(as_json), BadRows(Terminal(as_json))
+    if subscriptions == events == STDIN:
+        raise SettingError("events", "and subscriptions cannot both come from stdin")
+    check_input(events)
+    if output is not None:
+        check_output(output)
     index, rejections = loaded_index(subscriptions, engine, ignore_case, terminal)
     counts = {"subscriptions": len(index), "rejected": len(rejections), "events": 0, "matches": 0}
     began = time.perf_counter()

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from actors.command.http_beside import host_and_port, http_beside
+from actors.command.http_beside import check_free, host_and_port, http_beside, is_ready, url_of
 from actors.command.terminal import Address, DataDir, GivenName, Json, ServerName, Terminal, connected, one_name
 from ray_pubsub.errors import ClusterError, MissingExtraError, SettingError, UnavailableError, UnknownServerError
 
@@ -26,7 +26,7 @@ START_PATIENCE = 120.0
 
 
 def start(
-    name: Annotated[str, typer.Argument(help="By which other programs find it.")] = "default",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="By which other programs find it.")] = "default",
     shards: Annotated[int | None, typer.Option(min=1, help="Processes that match (default 2).")] = None,
     data_dir: Annotated[
         Path | None, typer.Option("--data-dir", "-d", help="Where it keeps its data; without, in memory only.")
@@ -53,8 +53,10 @@ def start(
     if http is not None:
         _check_http(http, address)
     if background and address is None and not os.environ.get("RAY_ADDRESS"):
-        _start_in_background(name, data_dir, terminal)
+        _start_in_background(name, data_dir, http, terminal)
         return
+    if http is not None:
+        check_free(http)
     import ray_pubsub
     from actors.cluster.server_notes import read_notes
 
@@ -115,14 +117,16 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _start_in_background(name: str, data_dir: Path | None, terminal: Terminal) -> None:
-    """Runs the same command again in a session of its own, and waits until the server's note exists."""
+def _start_in_background(name: str, data_dir: Path | None, http: str | None, terminal: Terminal) -> None:
+    """Runs the same command again in a session of its own, and waits until the server's note exists and the HTTP interface answers."""
     from actors.cluster.finding import living_notes
 
     folder = None if data_dir is None else str(data_dir.expanduser().absolute())
     if running := living_notes(name, folder):
         terminal.result(_noted(running[0]), f"it runs already: server {running[0]}")
         return
+    if http is not None:
+        check_free(http)
     arguments = [each for each in sys.argv[1:] if each not in ("--background", "-b")]
     log = Path(os.environ.get("TMPDIR", "/tmp")) / f"ray-pubsub-{name}-{os.getpid()}.log"
     with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as output:
@@ -134,13 +138,19 @@ def _start_in_background(name: str, data_dir: Path | None, terminal: Terminal) -
             start_new_session=True,
         )
     ends = time.monotonic() + START_PATIENCE
-    while not (running := living_notes(name, folder)):
+    while not (running := living_notes(name, folder)) or (http is not None and not is_ready(http)):
         if child.poll() is not None or time.monotonic() > ends:
             raise UnavailableError("the server", f"did not start; {log} says: {log.read_text()[-500:].strip()}")
         time.sleep(PAUSE)
-    terminal.result(
-        {**_noted(running[0]), "log": str(log)}, f"server {running[0]} runs in process {child.pid}; its log is {log}"
-    )
+    facts = {**_noted(running[0]), "log": str(log)}
+    shown = f"server {running[0]} runs in process {child.pid}; its log is {log}"
+    if http is not None:
+        from actors.http.settings import default_state_dir
+        from actors.http.state_file import ADMIN
+
+        facts |= {"http": url_of(http), "token_file": str(default_state_dir(name) / ADMIN)}
+        shown += f"\nHTTP and the web console: {url_of(http) or 'see the log'}; the admin's token is in {facts['token_file']}"
+    terminal.result(facts, shown)
 
 
 def _noted(note: Any) -> dict[str, Any]:
@@ -200,7 +210,7 @@ def top(
     address: Address = None,
     data_dir: DataDir = None,
     every: Annotated[float, typer.Option(min=0.2, help="Seconds between pictures.")] = 1.0,
-    once: Annotated[bool, typer.Option(help="Show one picture and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Show one picture and end.")] = False,
     as_json: Json = False,
 ) -> None:
     """Watch a server: shards, rates, latencies, hot pivots, queues by priority, on-time rates. Ctrl-C ends it."""

@@ -33,9 +33,7 @@ DONE_IN_PART, WRONG_USE, NO_SERVER, NOT_INSTALLED = 1, 2, 3, 4
 
 Json = Annotated[bool, typer.Option("--json", help="Write JSON, for programs.")]
 ServerName = Annotated[str | None, typer.Option("--server", "-s", help="The server's name (default: default).")]
-GivenName = Annotated[
-    str | None, typer.Argument(metavar="[NAME]", help="The same as --server NAME.", show_default=False)
-]
+GivenName = Annotated[str | None, typer.Argument(metavar="NAME", help="The same as --server NAME.", show_default=False)]
 Address = Annotated[
     str | None,
     typer.Option("--address", "-a", help="Of the Ray cluster, host:port (default: RAY_ADDRESS, or found by name)."),
@@ -74,7 +72,7 @@ def write_json(facts: Any) -> None:
 
 def json_cell(value: Any) -> str:
     """Returns a cell of a line for people: JSON, and nothing for what is absent."""
-    return "" if value is None or value == () else json.dumps(value, ensure_ascii=False)
+    return "" if value is None or value == () else json.dumps(_plain(value), ensure_ascii=False, default=str)
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from actors.command.bad_rows import BadRows, noted_rejections
-from actors.command.data_files import ending, event_batches, flat_row, read_subscriptions, stored_row, write_rows
+from actors.command.data_files import (
+    check_input,
+    check_output,
+    ending,
+    event_batches,
+    flat_row,
+    read_subscriptions,
+    stored_row,
+    write_rows,
+)
 from actors.command.in_process import explain_in_process, explained, parsed_event, parsed_json
 from actors.command.terminal import (
     DONE_IN_PART,
@@ -35,8 +44,11 @@ POLLED, WAIT = 500, 2.0
 
 
 def subscribe(
-    subscriber: Annotated[str, typer.Argument(help="Whose subscription it is.")],
-    expression: Annotated[str, typer.Argument(help="A WHERE clause, such as \"price < 5 and model like 'iphone%'\".")],
+    subscriber: Annotated[str, typer.Argument(metavar="SUBSCRIBER", help="Whose subscription it is.")],
+    expression: Annotated[
+        str,
+        typer.Argument(metavar="EXPRESSION", help="A WHERE clause, such as \"price < 5 and model like 'iphone%'\"."),
+    ],
     id: Annotated[str | None, typer.Option(help="An id of your own; one that exists is replaced.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="A name to select it by; may be given several times.")] = None,
     data: Annotated[
@@ -55,7 +67,7 @@ def subscribe(
 
 
 def unsubscribe(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID…", help="Subscriptions to remove.")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Subscriptions to remove.")] = None,
     tag: Annotated[str | None, typer.Option(help="All that have this tag, instead of ids.")] = None,
     name: ServerName = None,
     address: Address = None,
@@ -64,7 +76,7 @@ def unsubscribe(
 ) -> None:
     """Remove subscriptions, by id or by tag. Exits with 1 if an id does not exist; the others are removed."""
     if bool(ids) == (tag is not None):
-        raise SettingError("ids", "or --tag must be given, and not both")
+        raise SettingError("ids", "give ids or --tag, and not both")
     terminal, unknown = Terminal(as_json), []
     with connected(name, address, data_dir) as server:
         removed = 0 if tag is None else server.unsubscribe_many(tag=tag)
@@ -83,13 +95,14 @@ def load(
     file: Annotated[
         str,
         typer.Argument(
+            metavar="FILE",
             help="CSV, JSON lines or Parquet: id, subscriber, expression, and maybe data (JSON) and tags; "
-            "or id, subscriber, attribute, low, high."
+            "or id, subscriber, attribute, low, high.",
         ),
     ],
     subscriber: Annotated[str | None, typer.Option(help="Of all of them, if the file has no such column.")] = None,
     tag: Annotated[list[str] | None, typer.Option(help="For all of them, instead of a column tags.")] = None,
-    atomic: Annotated[bool, typer.Option(help="All or none.")] = False,
+    atomic: Annotated[bool, typer.Option("--atomic", help="All or none.")] = False,
     rejected: Annotated[
         Path | None, typer.Option(help="Write rejected rows with their reasons to this file, as JSON lines.")
     ] = None,
@@ -99,6 +112,8 @@ def load(
     as_json: Json = False,
 ) -> None:
     """Load many subscriptions from a file. Exits with 1 if some were rejected."""
+    if rejected is not None:
+        check_output(str(rejected))
     terminal, table = Terminal(as_json), read_subscriptions(file)
     with connected(name, address, data_dir) as server:
         began = time.perf_counter()
@@ -119,7 +134,9 @@ def load(
 
 
 def export(
-    file: Annotated[str, typer.Argument(help="Where to: .jsonl, .csv or .parquet; - for JSON lines on stdout.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="Where to: .jsonl, .csv or .parquet; - for JSON lines on stdout.")
+    ],
     subscriber: Annotated[str | None, typer.Option(help="Only this one's.")] = None,
     tag: Annotated[str | None, typer.Option(help="Only those that have this tag.")] = None,
     name: ServerName = None,
@@ -128,6 +145,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write all subscriptions to a file that `load` reads."""
+    check_output(file)
     with connected(name, address, data_dir) as server:
         rows = map(stored_row if ending(file) == "jsonl" else flat_row, server.subscriptions(subscriber, tag=tag))
         count = write_rows(file, rows, ("id", "subscriber", "expression", "data", "tags"))
@@ -139,7 +157,9 @@ def export(
 
 
 def publish(
-    file: Annotated[str, typer.Argument(help="JSON lines, CSV or Parquet; - for JSON lines from stdin.")] = "-",
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="JSON lines, CSV or Parquet; - for JSON lines from stdin.")
+    ] = "-",
     event_id: Annotated[
         str | None, typer.Option(help="The attribute that names an event: one published before is not delivered again.")
     ] = None,
@@ -163,6 +183,7 @@ def publish(
     terminal, show = Terminal(as_json), show or with_data
     bad, moment = BadRows(terminal), None
     counts = dict.fromkeys(("events", "bad_events", "warnings", "matches", "delivered", "duplicates", "rejected"), 0)
+    check_input(file)
     with connected(name, address, data_dir) as server:
         for batch in event_batches(file):
             call = server.publish_json if isinstance(batch, bytes) else server.publish
@@ -176,7 +197,7 @@ def publish(
             for field in ("delivered", "duplicates", "rejected"):
                 counts[field] += getattr(result.deliveries, field)
     counts |= {"bad_events": bad.bad_events, "warnings": bad.warning_count}
-    summary = ", ".join(f"{count:,} {field.replace('_', ' ')}" for field, count in counts.items())
+    summary = _summary(counts)
     del counts["warnings"]
     facts = {
         **counts, "warning_count": bad.warning_count, "moment": moment, "errors": bad.errors, "warnings": bad.warnings,
@@ -187,6 +208,18 @@ def publish(
         terminal.note(summary)
     if bad.bad_events or counts["rejected"]:
         raise typer.Exit(DONE_IN_PART)
+
+
+def _summary(counts: dict[str, int]) -> str:
+    """Returns the counts of a publication for people; those of what went wrong only if there are any."""
+    always = (counted(counts["events"], "event"), counted(counts["matches"], "match", "matches"))
+    sometimes = (
+        (counts["bad_events"], counted(counts["bad_events"], "bad event")),
+        (counts["warnings"], counted(counts["warnings"], "warning")),
+        (counts["duplicates"], counted(counts["duplicates"], "duplicate")),
+        (counts["rejected"], f"{counts['rejected']:,} rejected by full mailboxes"),
+    )
+    return ", ".join((*always, f"{counts['delivered']:,} delivered", *(text for count, text in sometimes if count)))
 
 
 def _show(result: Any, with_data: bool, terminal: Terminal) -> None:
@@ -204,7 +237,7 @@ def _show(result: Any, with_data: bool, terminal: Terminal) -> None:
 
 
 def listen(
-    subscriber: Annotated[str, typer.Argument(help="Whose deliveries to write.")],
+    subscriber: Annotated[str, typer.Argument(metavar="SUBSCRIBER", help="Whose deliveries to write.")],
     limit: Annotated[int | None, typer.Option(min=1, help="End after this many.")] = None,
     idle: Annotated[float | None, typer.Option(min=0.0, help="End when none has come for this many seconds.")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Do not acknowledge: they come again.")] = False,
@@ -244,14 +277,15 @@ def _write_delivery(delivery: Any, with_data: bool, as_json: bool) -> None:
         }  # fmt: skip
         write_json({**facts, **carried})
     else:
-        more = map(json_cell, carried.values())
-        print(delivery.priority, delivery.subscription_id, delivery.event, *more, sep="\t", flush=True)
+        cells = map(json_cell, (delivery.event, *carried.values()))
+        print(delivery.priority, delivery.subscription_id, *cells, sep="\t", flush=True)
 
 
 def explain(
-    event: Annotated[str, typer.Argument(help="JSON such as '{\"price\": 5}', or @file.")],
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="JSON such as '{\"price\": 5}', or @file.")],
     id: Annotated[
-        str | None, typer.Argument(help="A subscription: why did it (not) match? Without: how is the event matched?")
+        str | None,
+        typer.Argument(metavar="ID", help="A subscription: why did it (not) match? Without: how is the event matched?"),
     ] = None,
     subscriptions: Annotated[
         str | None, typer.Option("--subscriptions", help="A file of subscriptions, instead of a server.")

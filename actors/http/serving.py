@@ -17,7 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from actors.http.settings import HttpSettings
-from actors.http.state_file import StateFile
+from actors.http.state_file import ADMIN, StateFile
 from ray_pubsub.errors import SettingError
 
 if TYPE_CHECKING:
@@ -181,5 +181,5 @@ def _announce(settings: HttpSettings, listening: socket.socket) -> None:
     where = f"{scheme}://{host}:{port}/"
     who = "anybody who can connect is an admin"
     if not settings.open:
-        who = "tokens as given" if settings.tokens else f"the admin's token is in {settings.folder / 'admin-token'}"
+        who = "tokens as given" if settings.tokens else f"the admin's token is in {settings.folder / ADMIN}"
     print(f"ray-pubsub: {where} serves {settings.server!r}; {who}", file=sys.stderr, flush=True)

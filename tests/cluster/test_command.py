@@ -155,18 +155,6 @@ def test_what_comes_through_a_pipe_is_published_by_the_script(server: Server, cl
     assert server.poll("piped")[0].event == {"piped": {"x": 1}}
 
 
-def answered(url: str, seconds: float = 60.0) -> Any:
-    """What is answered as soon as somebody listens."""
-    ends = time.monotonic() + seconds
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                return json.load(answer)
-        except OSError:
-            assert time.monotonic() < ends, "nobody listens"
-            time.sleep(0.1)
-
-
 def test_a_server_of_its_own_from_start_to_stop(tmp_path: Path) -> None:
     """By the console script, without an address: every command finds the server by its name."""
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
@@ -181,11 +169,16 @@ def test_a_server_of_its_own_from_start_to_stop(tmp_path: Path) -> None:
     started = script("start", "mine", *options, "--background", "--json")
     assert started.returncode == 0, started.stderr
     try:
-        assert json.loads(started.stdout)["data_dir"] == str(tmp_path / "data")
+        facts = json.loads(started.stdout)
+        assert (facts["data_dir"], facts["http"]) == (str(tmp_path / "data"), f"http://127.0.0.1:{port}/")
+        with urllib.request.urlopen(f"{facts['http']}readyz", timeout=60) as answer:  # `--background` has waited for it
+            assert json.load(answer) == {"status": "ready", "server": "mine"}
+        assert Path(facts["token_file"]) == tmp_path / "state" / "ray-pubsub" / "mine" / "admin-token"
+        assert Path(facts["token_file"]).exists()
+        other = script("start", "other", "--http", str(port), "--background")
+        assert other.returncode == 2 and f"nothing can listen at {port}: Address already in use" in other.stderr
         subscribed = script("subscribe", "ann", "x = 1", "--id", "a", "-s", "mine")
         assert (subscribed.returncode, subscribed.stdout) == (0, "a\n"), subscribed.stderr
-        assert answered(f"http://127.0.0.1:{port}/healthz") == {"status": "ok"}
-        assert (tmp_path / "state" / "ray-pubsub" / "mine" / "admin-token").exists()
     finally:
         stopped = script("stop", "--data-dir", str(tmp_path / "data"))
     assert (stopped.returncode, stopped.stdout) == (0, "server 'mine' is stopped\n"), stopped.stderr

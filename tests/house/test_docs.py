@@ -20,8 +20,16 @@ MODULES = [
     ray_pubsub.__name__,
     *(module.name for module in pkgutil.walk_packages(ray_pubsub.__path__, f"{ray_pubsub.__name__}.")),
 ]
-# Looking for examples takes as long as running them.
-WITH_EXAMPLES = [name for name in MODULES if ">>> " in inspect.getsource(importlib.import_module(name))]
+# Looking for examples takes as long as running them. Modules of servers are imported only if they have some.
+WITH_EXAMPLES = [
+    *(name for name in MODULES if ">>> " in inspect.getsource(importlib.import_module(name))),
+    *(
+        ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for folder in ("actors", "spark_bridge", "benchmarks")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if ">>> " in path.read_text()
+    ),
+]
 
 
 BLOCKS = [(place, code) for place, code in blocks() if not needs_a_cluster(code)]

@@ -49,6 +49,14 @@ UNNAMED = """
   && !(node.textContent.trim() || node.getAttribute("aria-label") || node.labels?.length)).map((node) => node.outerHTML.slice(0, 80))
 """
 
+# True if no table must be scrolled and no text of a picture is outside of it. Plots follow the width when they are drawn the next time.
+NOTHING_IS_CUT_OFF = """
+[...document.querySelectorAll(".scroll")].every((node) => !node.checkVisibility() || node.scrollWidth <= node.clientWidth)
+  && [...document.querySelectorAll(".plot text, .cells text")].every((text) => !text.checkVisibility()
+    || (text.getBoundingClientRect().left >= text.ownerSVGElement.getBoundingClientRect().left
+      && text.getBoundingClientRect().right <= text.ownerSVGElement.getBoundingClientRect().right + 1))
+"""
+
 
 @pytest.fixture(scope="module")
 def page(interface: Interface, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
@@ -246,6 +254,17 @@ def test_the_console(interface: Interface, page: Browser) -> None:
     for name in ("overview", "subscriptions", "explain", "mailboxes"):
         page.click(f"#tab-{name}")
         assert page.run("document.documentElement.scrollWidth") == 390, name
+        assert page.run(f"document.querySelectorAll('#{name} .scroll, #{name} svg').length") > 0, name
+        page.until(NOTHING_IS_CUT_OFF)
+    ends = "['h1', '#sign-out'].map((each) => document.querySelector(each).getBoundingClientRect())"
+    assert page.run(f"(([one, other]) => one.top < other.bottom && other.top < one.bottom)({ends})"), "one line"
+    page.click("#tab-subscriptions")
+    page.fill("#search", "price <= 58")
+    page.key("Enter", ENTER)
+    page.until("document.querySelectorAll('#subscription-list tbody tr').length > 1")
+    page.until(NOTHING_IS_CUT_OFF)
+    page.run("document.querySelector('#search-form').scrollIntoView()")
+    picture(page, "narrow")
     page.size(1280, 900)
 
     page.scheme("dark")

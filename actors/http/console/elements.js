@@ -1,5 +1,7 @@
 // Elements from data. What comes from the server is only ever text: there is no innerHTML in this console.
 
+/** Tables with more columns become lists in a narrow window. */
+const MOST_NARROW = 4;
 const SVG = "http://www.w3.org/2000/svg";
 
 export function $(id) {
@@ -63,7 +65,9 @@ export function bar(part, whole, label) {
 /** Columns: [heading, cell of a row, whether it is a number]. */
 export function table(rows, columns, empty) {
   if (!rows.length) return el("p", { class: "empty" }, empty);
-  const heads = columns.map(([heading, , number]) => el("th", { class: number && "number", scope: "col" }, heading));
-  const lines = rows.map((row) => el("tr", {}, ...columns.map(([, cell, number]) => el("td", { class: number && "number" }, cell(row)))));
-  return el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...lines)));
+  const heads = columns.map(([heading, , number]) => el("th", { class: number && "number", scope: "col", role: "columnheader" }, heading));
+  const lines = rows.map((row) => el("tr", { role: "row" }, ...columns.map(([heading, cell, number]) => el("td", { class: number && "number", role: "cell", "data-heading": heading }, cell(row)))));
+  // The roles are said because a narrow window draws the rows of wide tables as lists, which would otherwise be no tables to a screen reader.
+  const parts = [el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, ...heads)), el("tbody", { role: "rowgroup" }, ...lines)];
+  return el("div", { class: "scroll" }, el("table", { role: "table", class: columns.length > MOST_NARROW && "wide" }, ...parts));
 }

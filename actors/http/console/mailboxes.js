@@ -19,7 +19,7 @@ export function showMailboxes(stats) {
   const most = Math.max(...mail.levels.map((level) => level.waiting), 1);
   const levels = [...mail.levels].reverse().map((level) => {
     const rate = mail.on_time[level.level];
-    const told = rate === null || rate === undefined ? "no deadline yet" : `${(100 * rate).toFixed(1)} % on time`;
+    const told = rate === null || rate === undefined ? "nothing due yet" : `${(100 * rate).toFixed(1)} % on time`;
     const late = level.overdue ? el("span", { class: "bad" }, ` ⚠ ${count(level.overdue)} overdue`) : null;
     return el("div", { class: "level" }, el("span", {}, level.level), bar(level.waiting, most, `${count(level.waiting)} waiting`), el("span", { class: "number" }, count(level.waiting)), el("span", { class: "quiet" }, told, late));
   });

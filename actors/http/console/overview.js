@@ -66,15 +66,16 @@ function segments(shard) {
   if (shard.index?.tail > 0) listed.push({ name: "tail", clauses: shard.index.tail, tail: true });
   if (!listed.length) return null;
   const whole = sum(listed, "clauses");
+  const least = 3; // percent, so that the smallest can be seen
   let at = 0;
   const cells = listed.flatMap((each) => {
-    const width = Math.max(6, (200 * each.clauses) / whole);
+    const width = least + ((100 - least * listed.length) * each.clauses) / whole;
     const x = at;
-    at += width + 1;
-    return [svg("rect", { class: each.tail && "tail", x, y: 1, width, height: 20, rx: 3 }), width > 40 ? svg("text", { x: x + 5, y: 15 }, each.name) : null];
+    at += width;
+    return [svg("rect", { class: each.tail && "tail", x: `${x}%`, y: 1, width: `${width - 0.5}%`, height: 20, rx: 3 }), width > 20 ? svg("text", { x: `${x}%`, dx: 6, y: 15 }, each.name) : null];
   });
   const told = listed.map((each) => `${each.name} with ${count(each.clauses)} clauses`).join(", ");
-  return svg("svg", { class: "cells", viewBox: `0 0 ${Math.max(at, 200)} 22`, preserveAspectRatio: "none", role: "img", "aria-label": `segments: ${told}` }, ...cells.filter(Boolean));
+  return svg("svg", { class: "cells", role: "img", "aria-label": `segments: ${told}` }, ...cells.filter(Boolean));
 }
 
 function tile(value, name) {

@@ -2,7 +2,7 @@
 
 import { svg } from "./elements.js";
 
-const WIDTH = 520, HEIGHT = 150, LEFT = 56, BOTTOM = 18, TOP = 8;
+const USUAL_WIDTH = 520, HEIGHT = 150, LEFT = 56, BOTTOM = 18, TOP = 8;
 
 export class Plot {
   constructor(parent, { names, written, least, most = 150 }) {
@@ -20,19 +20,21 @@ export class Plot {
     this.draw();
   }
 
+  /** In pixels of the page, so that texts keep their size however narrow it is. */
   draw() {
+    const width = this.parent.clientWidth || USUAL_WIDTH;
     const highest = nice(Math.max(...this.points.flatMap((point) => point.values.filter(Number.isFinite)), this.least));
     const last = this.points.at(-1).time, first = Math.min(this.points[0].time, last - 30_000);
-    const x = (time) => LEFT + ((WIDTH - LEFT - 4) * (time - first)) / (last - first);
+    const x = (time) => LEFT + ((width - LEFT - 4) * (time - first)) / (last - first);
     const y = (value) => HEIGHT - BOTTOM - ((HEIGHT - BOTTOM - TOP) * value) / highest;
     const parts = [];
     for (const part of [0, 0.5, 1]) {
       const at = y(part * highest);
-      parts.push(svg("line", { class: "grid", x1: LEFT, x2: WIDTH - 4, y1: at, y2: at }));
+      parts.push(svg("line", { class: "grid", x1: LEFT, x2: width - 4, y1: at, y2: at }));
       parts.push(svg("text", { x: LEFT - 6, y: at + 4, "text-anchor": "end" }, this.written(part * highest)));
     }
     parts.push(svg("text", { x: LEFT, y: HEIGHT - 3 }, `${Math.round((last - first) / 1000)} s ago`));
-    parts.push(svg("text", { x: WIDTH - 4, y: HEIGHT - 3, "text-anchor": "end" }, "now"));
+    parts.push(svg("text", { x: width - 4, y: HEIGHT - 3, "text-anchor": "end" }, "now"));
     this.names.forEach((name, which) => {
       const shown = this.points.filter((point) => Number.isFinite(point.values[which]));
       if (!shown.length) return;
@@ -41,7 +43,7 @@ export class Plot {
       parts.push(svg("path", { class: which ? "curve second" : "curve", d: path }));
     });
     const now = this.points.at(-1).values.map((value, which) => `${this.names[which]} ${this.written(value)}`).join(", ");
-    this.parent.replaceChildren(svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `now: ${now}; highest line ${this.written(highest)}` }, ...parts));
+    this.parent.replaceChildren(svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `now: ${now}; highest line ${this.written(highest)}` }, ...parts));
   }
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +175,15 @@ def test_an_explanation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("match", "missing.csv", "missing.jsonl"), 2, "missing.csv cannot be read"),
+        (("match", "missing.csv", "-"), 2, "missing.csv cannot be read: No such file or directory"),
+        (("match", "missing.csv", "missing.jsonl"), 2, "missing.jsonl cannot be read: No such file or directory"),
+        (("match", "-", "-"), 2, "cannot both come from stdin"),
+        (("match", "missing.csv", "-", "-o", "out.txt"), 2, "out.txt must end in"),
+        (("match", "missing.csv", "-", "-o", "nowhere/out.csv"), 2, "nowhere/out.csv cannot be written: its folder"),
+        (("publish", "missing.jsonl"), 2, "missing.jsonl cannot be read: No such file or directory"),
+        (("load", "missing.csv"), 2, "missing.csv cannot be read: No such file or directory"),
+        (("load", "missing.csv", "--rejected", "nowhere/r.jsonl"), 2, "its folder does not exist"),
+        (("export", "nowhere/all.csv"), 2, "its folder does not exist"),
         (("match", "table.xlsx", "-"), 2, "must end in .csv, .jsonl or .parquet"),
         (("explain", "{price: 5}", "--subscriptions", "x.csv"), 2, "x.csv cannot be read"),
         (("explain", '{"x": 1}', "a", "--subscriptions", "x.csv", "-s", "other"), 2, "leave out the server"),
@@ -189,6 +198,18 @@ def test_mistakes_have_exit_codes_and_say_what_to_do(
     result = run(*arguments)
     assert result.exit_code == code, result.output
     assert words in result.output
+
+
+@pytest.mark.parametrize(
+    "name", [command.__name__.replace("_", "-") for panel in COMMANDS.values() for command in panel]
+)
+def test_help_is_written_as_the_documents_write_commands(name: str) -> None:
+    """Arguments in capitals, those that may be left out in one pair of brackets; a flag that switches on has no second name."""
+    shown = run(name, "--help").output
+    (usage,) = (line.split() for line in shown.splitlines() if "Usage: " in line)
+    for word in usage[usage.index("[OPTIONS]") + 1 :]:
+        assert re.fullmatch(r"\{[A-Z]+\}|\[[A-Z]+\](\.\.\.)?", word), word
+    assert set(re.findall(r"--no-\w+", shown)) <= {"--no-kill"}
 
 
 def test_an_error_is_json_where_json_is_wanted(tmp_path: Path) -> None:

@@ -107,6 +107,10 @@ def test_every_match_is_shown_with_the_priority_of_its_event(server: Server, eve
     assert (last["matches"], last["moment"]) == (2, 1_700_000_000_000_000)
 
 
+def test_only_what_happened_is_counted(server: Server, events: Path) -> None:
+    assert run("publish", events).stdout == "2 events, 2 matches, 0 delivered\n"
+
+
 def test_data_and_tags_are_shown_on_request(server: Server, events: Path) -> None:
     shown = run("publish", events, "--data")
     assert shown.stdout == '101\ta\tann\thigh\t{"title": "é"}\t["t1"]\n101\t7\tbob\thigh\t\t\n', shown.output
@@ -115,7 +119,7 @@ def test_data_and_tags_are_shown_on_request(server: Server, events: Path) -> Non
     heard = json.loads(run("listen", "ann", "--limit", 1, "--data", "--json").stdout)
     assert (heard["data"], heard["tags"]) == ({"title": "é"}, ["t1"])
     assert "data" not in json.loads(run("listen", "ann", "--limit", 1, "--json").stdout)
-    assert run("listen", "ann", "--limit", 1, "--data").stdout == 'high\ta\t{\'x\': 1}\t{"title": "é"}\t["t1"]\n'
+    assert run("listen", "ann", "--limit", 1, "--data").stdout == 'high\ta\t{"x": 1}\t{"title": "é"}\t["t1"]\n'
     assert len(server.acked) == 3
 
 

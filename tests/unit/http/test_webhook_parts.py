@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import doctest
 import socket
 from ipaddress import ip_address
 from typing import Any
 
 import pytest
 
-from actors.http.webhooks import signing, target_address
 from actors.http.webhooks.breaker import Breaker
 from actors.http.webhooks.sending import send
 from actors.http.webhooks.signing import check_secret, new_secret
@@ -18,12 +16,6 @@ from actors.http.webhooks.target_address import RefusedAddressError, Target, is_
 from actors.http.webhooks.webhook import webhook_of
 from actors.http.webhooks.worker import retry_delay
 from ray_pubsub.errors import SettingError
-
-
-@pytest.mark.parametrize("module", [signing, target_address])
-def test_examples(module: Any) -> None:
-    found = doctest.testmod(module)
-    assert found.attempted and not found.failed
 
 
 def test_secrets() -> None:
