@@ -145,10 +145,9 @@ def _start_in_background(name: str, data_dir: Path | None, http: str | None, ter
     facts = {**_noted(running[0]), "log": str(log)}
     shown = f"server {running[0]} runs in process {child.pid}; its log is {log}"
     if http is not None:
-        from actors.http.settings import default_state_dir
-        from actors.http.state_file import ADMIN
+        from actors.http.settings import ADMIN_TOKEN, default_state_dir
 
-        facts |= {"http": url_of(http), "token_file": str(default_state_dir(name) / ADMIN)}
+        facts |= {"http": url_of(http), "token_file": str(default_state_dir(name) / ADMIN_TOKEN)}
         shown += f"\nHTTP and the web console: {url_of(http) or 'see the log'}; the admin's token is in {facts['token_file']}"
     terminal.result(facts, shown)
 

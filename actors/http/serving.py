@@ -16,8 +16,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from actors.http.settings import HttpSettings
-from actors.http.state_file import ADMIN, StateFile
+from actors.http.settings import ADMIN_TOKEN, HttpSettings
+from actors.http.state_file import StateFile
 from ray_pubsub.errors import SettingError
 
 if TYPE_CHECKING:
@@ -181,5 +181,5 @@ def _announce(settings: HttpSettings, listening: socket.socket) -> None:
     where = f"{scheme}://{host}:{port}/"
     who = "anybody who can connect is an admin"
     if not settings.open:
-        who = "tokens as given" if settings.tokens else f"the admin's token is in {settings.folder / ADMIN}"
+        who = "tokens as given" if settings.tokens else f"the admin's token is in {settings.folder / ADMIN_TOKEN}"
     print(f"ray-pubsub: {where} serves {settings.server!r}; {who}", file=sys.stderr, flush=True)

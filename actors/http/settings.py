@@ -12,8 +12,10 @@ from typing import Any
 from ray_pubsub.errors import SettingError
 from ray_pubsub.model.arguments import check_seconds, check_whole
 
-__all__ = ["HttpSettings", "default_state_dir"]
+__all__ = ["ADMIN_TOKEN", "HttpSettings", "default_state_dir"]
 
+ADMIN_TOKEN = "admin-token"
+"""The file in the state folder that has the token which is made at the first start."""
 MEGABYTE = 1 << 20
 
 

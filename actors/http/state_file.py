@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from actors.http.settings import ADMIN_TOKEN
 from actors.http.tokens import SHORTEST_TOKEN
 from actors.storage.private_folder import make_private_folder, sync_path, tighten_file
 from ray_pubsub.errors import StoreError
@@ -23,7 +24,6 @@ from ray_pubsub.errors import StoreError
 __all__ = ["StateFile"]
 
 NAME = "http.json"
-ADMIN = "admin-token"
 LOCK = "http.lock"
 PARTS = ("webhooks", "tokens")
 CHECKSUM = "checksum"
@@ -41,10 +41,10 @@ class StateFile:
         self._lock = threading.Lock()
         self._claim = -1
         try:
-            make_private_folder(folder, (NAME, ADMIN, LOCK))
+            make_private_folder(folder, (NAME, ADMIN_TOKEN, LOCK))
             self._claim = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._wait_for_claim()
-            for name in (NAME, ADMIN):
+            for name in (NAME, ADMIN_TOKEN):
                 tighten_file(folder / name)
             self._parts = self._read()
         except OSError as error:
@@ -81,7 +81,7 @@ class StateFile:
     def admin_token(self, make: Any) -> tuple[str, Path]:
         """Returns the token of the first admin, which is created once, and the file that holds it. An empty file (a full disk may have left
         it) gets a new token; one that is too short raises StoreError, because somebody has chosen it."""
-        path = self.folder / ADMIN
+        path = self.folder / ADMIN_TOKEN
         token = path.read_bytes().decode(errors="replace").strip() if path.exists() else ""
         if not token.isascii():
             raise StoreError(str(path), "is damaged; remove it, and a new token is made")
