@@ -11,7 +11,7 @@ COMMA := ,
 # Python keeps what it has compiled: the tests start hundreds of processes, and each would compile every module again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install demo examples test lint types unit bench package-check image docs screenshots chaos crashes fuzz audit lock clean
+.PHONY: help install demo examples test lint types unit bench package-check image docs screenshots chaos crashes fuzz bounds audit lock clean
 
 help:  ## what there is to run
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -73,6 +73,7 @@ SEED ?= 1
 RUNS ?= 1
 SEEDS ?= 200
 N ?= 100000
+CHECKED ?= $(addprefix tests/unit/,columns engines index language model priority shard sharding workloads) tests/contract
 
 chaos: $(STAMP)  ## a server under load, its processes killed and stopped, its disk failing: SECONDS=60 SEED=1 RUNS=1
 	@$(BIN)/python -m benchmarks chaos --seconds $(SECONDS) --seed $(SEED) --seeds $(RUNS)
@@ -82,6 +83,10 @@ crashes: $(STAMP)  ## stores crashed at every place where they write: SEEDS=200
 
 fuzz: $(STAMP)  ## random input for everything that reads what others wrote: N=100000 SEED=1
 	@$(BIN)/python -m tests.fuzz --inputs $(N) --seed $(SEED)
+
+bounds: $(STAMP)  ## tests of kernels with every index checked, which compiled code does not do by itself; compiles for minutes
+	@XDG_CACHE_HOME=$(CURDIR)/.bounds NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -n 2 -p no:cacheprovider $(CHECKED)
+	@XDG_CACHE_HOME=$(CURDIR)/.bounds NUMBA_BOUNDSCHECK=1 $(BIN)/python -m tests.fuzz --inputs $(N) --seed $(SEED)
 
 audit: $(STAMP)  ## known vulnerabilities of the pinned dependencies, by pip-audit, in an environment of its own
 	@test -x .audit/bin/pip-audit || { $(PYTHON) -m venv .audit && .audit/bin/python -m pip install --quiet --quiet --disable-pip-version-check pip-audit; } || \
@@ -95,4 +100,4 @@ lock: $(STAMP)  ## resolve pyproject.toml into requirements.lock
 	@echo "setuptools>=84.2" | $(BIN)/uv pip compile --quiet --no-header --no-annotate --no-emit-index-url --no-emit-find-links - >> requirements.lock
 
 clean:  ## remove what the commands made
-	rm -rf .venv .audit site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .audit .bounds site dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

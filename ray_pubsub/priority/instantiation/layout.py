@@ -163,9 +163,13 @@ class Layout:
         comes before the first."""
         kind = tests["kind"].astype(np.int64)
         is_string = kind == Kind.STRING
-        low_side, high_side = tests["low_side"], tests["high_side"]
-        low = bins.bounds(kind, low_side, tests["low_whole"], tests["low_rest"], upper=False, inner=inner)
-        high = bins.bounds(kind, high_side, tests["high_whole"], tests["high_rest"], upper=True, inner=inner)
+        sides: list[NDArray[np.int64]] = []
+        for name, upper in (("low", False), ("high", True)):
+            cut = (tests[f"{name}_{field}"][~is_string] for field in ("side", "whole", "rest"))
+            found = np.empty(len(kind), np.int64)
+            found[~is_string] = bins.bounds(kind[~is_string], *cut, upper=upper, inner=inner)
+            sides.append(found)
+        low, high = sides
         if is_string.any():
             numbers, which = np.unique(tests["low_whole"][is_string], return_inverse=True)
             texts = self.vocabulary.strings.texts

@@ -12,6 +12,8 @@ import pytest
 
 from ray_pubsub import PriorityRules
 from ray_pubsub.errors import RejectedSubscriptionsError, TableError, UnknownLevelError
+from ray_pubsub.model.values import Kind
+from ray_pubsub.priority.instantiation.bins import OrderedBins
 from tests.unit.priority.plain_rules import LEVELS, PlainRules
 
 INF = float("inf")
@@ -191,3 +193,23 @@ def test_a_bad_table_is_refused_with_the_column(change: Any, column: str) -> Non
     with pytest.raises(TableError) as caught:
         PriorityRules(LEVELS).add_predicates(change(CASES["integers"][0]))
     assert caught.value.column == column
+
+
+def test_strings_are_not_looked_up_among_the_edges_of_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are none for them: the kernel, which does not check its indices, would read beyond the arrays."""
+    looked_up: set[int] = set()
+    bounds = OrderedBins.bounds
+
+    def noted(bins: OrderedBins, kind: Any, *cut: Any, **how: bool) -> Any:
+        looked_up.update(kind.tolist())
+        return bounds(bins, kind, *cut, **how)
+
+    monkeypatch.setattr(OrderedBins, "bounds", noted)
+    rules, plain = PriorityRules(LEVELS), PlainRules()
+    for number in range(100):
+        text = f"x = 'text {number}'" if number % 2 else f"x between {number} and {number + 5}"
+        rules.add(number, LEVELS[number % len(LEVELS)], text)
+        plain.add(number, LEVELS[number % len(LEVELS)], text)
+    events = [{"x": value} for number in range(100) for value in (number, f"text {number}")]
+    assert list(rules.levels_of(events)) == [plain.priority(event) for event in events]
+    assert Kind.NUMBER in looked_up and Kind.STRING not in looked_up
