@@ -24,10 +24,13 @@ from ray_pubsub.model.arguments import check_text, is_unicode
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import arrow_of, read_events
 from ray_pubsub.model.select_events import select_events
+from ray_pubsub.model.single_event import SingleEvent
 
 __all__ = ["new_request", "prepare"]
 
 POSITION_BITS = 20
+WORD = 16
+"""The bytes of a number in a batch."""
 
 
 def new_request() -> str:
@@ -63,7 +66,9 @@ def prepare(
         reported = {error.position for error in errors}
         errors = [*errors, *(error for position, error in unfit.items() if position not in reported)]
         good, positions = select_events(batch, left), positions[left]
-    good = EventBatch(good.size, good.lanes, np.zeros(good.size, np.int8), _cells=good._cells, _moment=batch.moment)
+    moment = batch.moment
+    if not isinstance(good, SingleEvent):
+        good = EventBatch(good.size, good.lanes, np.zeros(good.size, np.int8), _cells=good._cells, _moment=moment)
     size = _size(good, kept)
     warnings = [warning for warning in batch.warnings if warning.position not in unfit] if unfit else batch.warnings
     return PublishedEvents(
@@ -148,6 +153,8 @@ def _json_contents(documents: Documents, batch: EventBatch) -> tuple[list[bytes 
     for place, names in left_out_by_position(batch.warnings).items():
         contents[place] = json.dumps(without_attributes(json.loads(contents[place] or b"{}"), names)).encode()
     unfit: dict[int, EventError] = {}
+    if all(map(is_unicode, batch.attributes())):
+        return contents, unfit
     for lane in batch.lanes:
         if not is_unicode(lane.attribute):  # the key has an escape that is half of a surrogate pair
             rows = np.arange(batch.size) if lane.rows is None else lane.rows
@@ -157,6 +164,9 @@ def _json_contents(documents: Documents, batch: EventBatch) -> tuple[list[bytes 
 
 
 def _size(batch: EventBatch, contents: Any) -> int:
+    if isinstance(batch, SingleEvent):
+        size = WORD * len(batch.plains) + sum(len(plain) for plain in batch.plains if type(plain) is str)
+        return size + (len(contents[0] or b"") if isinstance(contents, list) else 0)
     size = sum(lane.whole.nbytes + (0 if lane.rest is None else lane.rest.nbytes) for lane in batch.lanes)
     size += sum(part.nbytes for lane in batch.lanes for part in (lane.strings, lane.lists) if part is not None)
     if isinstance(contents, list):

@@ -173,7 +173,7 @@ class RoutingTable:
     def view(self, batch: EventBatch, deadline: Deadline) -> Iterator[RoutingView]:
         """Provides the table for one batch, which counts as in flight until the block ends. Raises UnavailableError if there is no lease
         within the deadline."""
-        attributes = [lane.attribute for lane in batch.lanes if len(lane)]
+        attributes = batch.attributes()
         with self._changed:
             if not self._changed.wait_for(self._has_lease, deadline.left):
                 raise UnavailableError("the registry", "has not answered this coordinator for longer than a lease")

@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 PUSH_COMES_WITHIN = 0.25
 """The seconds that a batch waits for a change that is probably on its way, before the shard requests it from the registry."""
 PAUSE = 0.1
+FEW_IDS = 16
+"""Up to this number of ids are sent as they are; an Arrow column of a few strings takes longer to make, and to read."""
 LOADING = -1
 OTHER_LINEAGE = "has the data of another registry than this batch"
 
@@ -86,7 +88,8 @@ class Shard:
             found = content.index.match_distinct(batch)
             known = content.columns.resolve(found.ids, found.times)
         numbers = found.ids if request.numbers else None
-        matches = ShardMatches(found.offsets, found.places, packed_ids(known.ids), known.subscribers, numbers)
+        ids = known.ids if len(known.ids) <= FEW_IDS else packed_ids(known.ids)
+        matches = ShardMatches(found.offsets, found.places, ids, known.subscribers, numbers)
         seconds = time.perf_counter() - started
         with self._advanced:
             self._events += batch.size

@@ -41,6 +41,9 @@ class Known(NamedTuple):
     subscribers: NDArray[np.int32]
 
 
+NOBODY = Known(np.empty(0, np.int64), np.empty(0, np.int32))
+
+
 class Pool(NamedTuple):
     """All pages. The pool is replaced as a whole, so that a reader never sees records of one version with ids of another."""
 
@@ -130,6 +133,8 @@ class SubscriptionColumns:
 
     def resolve(self, numbers: NDArray[np.int64], matches: NDArray[np.int32] | None = None) -> Known:
         """Returns the id and subscriber of each number. `matches` is added to the count of matches of each."""
+        if not len(numbers):
+            return NOBODY
         words, subscribers = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int32)
         matches = np.zeros(len(numbers), np.int32) if matches is None else matches
         records, ids = self._pool

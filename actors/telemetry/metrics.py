@@ -1,8 +1,8 @@
 """Exports an actor's statistics as Ray metrics, which Ray offers to Prometheus on every node (`ray_pubsub_…`, with the tags server, role
 and number).
 
-What an actor counts anyway (`stats`) is read every few seconds, so that no batch pays for it; only the duration of each batch is reported
-at once. Ray exports metrics only if it is installed as `ray[default]`.
+What an actor counts anyway (`stats`) is read every few seconds, so that no batch pays for it; the durations of batches are kept until then.
+Ray exports metrics only if it is installed as `ray[default]`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -26,6 +27,9 @@ EVERY = 5.0
 PARTS_OF_TIME, LONGEST_PAUSE = 100, 60.0
 """Reading takes at most one hundredth of the time, so statistics that take long are read less often, but at least once a minute."""
 SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+MOST_WAITING, AT_ONCE = 1 << 18, 32
+"""The most durations that are kept for the next report, and those that are reported without letting other threads go on."""
 
 Tagged = tuple[str, tuple[tuple[str, str], ...]]
 """The name of a metric, and its tags beside those of the actor."""
@@ -123,14 +127,22 @@ class ActorMetrics:
         self._gauges = made(library.Gauge, GAUGES[role])
         self._histograms = made(library.Histogram, HISTOGRAMS[role], boundaries=list(SECONDS))
         self._reported: dict[Tagged, float] = {}
+        self._observed: list[tuple[deque[float], Callable[[float], None]]] = []
 
     def observing(self, name: str) -> Callable[[float], None]:
-        """Returns the function that reports one value of a histogram."""
-        observe: Callable[[float], None] = self._histograms[name].observe
-        return observe
+        """Returns the function that takes one value of a histogram. The values are reported with the next `report`: Ray takes as long for
+        one as it takes to match an event."""
+        waiting: deque[float] = deque(maxlen=MOST_WAITING)
+        self._observed.append((waiting, self._histograms[name].observe))
+        return waiting.append
 
     def report(self, numbers: Mapping[Tagged, float]) -> None:
         """Reports values. Counters are given as totals; Ray's counters get the difference to the last report."""
+        for waiting, observe in self._observed:
+            for place in range(len(waiting)):
+                observe(waiting.popleft())
+                if place % AT_ONCE == AT_ONCE - 1:
+                    time.sleep(0)  # lets a batch that waits for the interpreter go first
         for (name, more), value in numbers.items():
             if name in self._gauges:
                 self._gauges[name].set(value, tags=dict(more) or None)

@@ -31,6 +31,18 @@ FAR_PAUSE = 10.0
 """The same for an actor that is on another node, or has no socket."""
 
 
+_forks = 0
+"""How often this process, or one that it was forked from, was made by a fork. A call of the system for each request takes longer."""
+
+
+def _forked() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 class Pooled(NamedTuple):
     """A connection, with the actor that it leads to."""
 
@@ -75,7 +87,7 @@ class ClientPool:
         self.patience, self._pause = patience, pause
         # The lock is reentrant because the garbage collector may close a pending request while this thread holds it.
         self._lock = threading.RLock()
-        self._process = os.getpid()
+        self._forks = _forks
         self._peers: dict[int, Peer] = {}
         self._closed = False
         self.answered = 0
@@ -127,7 +139,7 @@ class ClientPool:
 
     def own(self) -> bool:
         """Returns whether this process has made the pool."""
-        return self._process == os.getpid()
+        return self._forks == _forks
 
     def _peer(self, number: int) -> Peer:
         found = self._peers.get(number)

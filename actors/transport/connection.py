@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -29,7 +30,11 @@ HEAD = struct.Struct("!BHI")
 columns."""
 LENGTH = struct.Struct("!Q")
 MOST_COLUMNS = 1 << 14
-READ_AT_ONCE = 1 << 16
+READ_FIRST = 1 << 13
+"""The bytes to read at first: the whole of a small frame."""
+LONGEST_STEP, SHORTEST_STEP = 0.5, 1e-3
+"""The seconds of one step of waiting for a frame."""
+TIMEVAL = struct.Struct("ll")
 
 
 class SocketAddress(NamedTuple):
@@ -57,14 +62,36 @@ class Envelope(NamedTuple):
 class Connection:
     """One end of a connection, for one thread at a time, except `hang_up`. Every method may raise OSError (ProtocolError is one) or
     EOFError. The connection must then be closed: the reply to what was sent may still come, and would be taken for the reply to the
-    next request."""
+    next request.
+
+    The kernel keeps the timeouts: with `socket.settimeout` every send and every receive would be three calls of the system, and a small
+    frame is read by one.
+    """
 
     def __init__(self, own: socket.socket, seconds: float) -> None:
-        """`seconds` is the time within which the peer must make progress in sending or receiving a frame that has begun. It may be
-        changed."""
+        """`seconds` is the time within which the peer must make progress in sending or receiving a frame that has begun."""
         self._socket = own
+        self._rest = b""
+        """What was read together with the frame before."""
+        own.setblocking(True)
+        self._receiving = self._progress = 0.0
+        """The timeout of receiving that the socket has now, which is none if 0; and the one for the rest of a frame."""
         self.seconds = seconds
-        own.settimeout(seconds)
+
+    @property
+    def seconds(self) -> float:
+        return self._seconds
+
+    @seconds.setter
+    def seconds(self, seconds: float) -> None:
+        self._seconds = self._progress = seconds
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, _timeval(seconds))
+        self._receive_within(seconds)
+
+    def _receive_within(self, seconds: float) -> None:
+        if seconds != self._receiving:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _timeval(seconds))
+            self._receiving = seconds
 
     @classmethod
     def to(cls, address: SocketAddress, seconds: float) -> Connection:
@@ -87,7 +114,9 @@ class Connection:
         prove_as_server(self._give, self._exactly, address.key, address.role)
 
     def send(self, frame: Frame) -> None:
-        self._socket.settimeout(self.seconds)
+        if not frame.columns:
+            self._give(HEAD.pack(frame.kind, 0, len(frame.header)) + frame.header)
+            return
         lengths = b"".join(LENGTH.pack(memoryview(column).nbytes) for column in frame.columns)
         self._give(HEAD.pack(frame.kind, len(frame.columns), len(frame.header)) + lengths + frame.header)
         for column in frame.columns:
@@ -95,11 +124,14 @@ class Connection:
 
     def _give(self, content: bytes | memoryview) -> None:
         """Sends all bytes step by step. With socket.sendall the timeout of one step would apply to the whole."""
-        given = self._socket.send(content)
-        if given < len(content):
-            left = memoryview(content)[given:]
-            while left:
-                left = left[self._socket.send(left) :]
+        try:
+            given = self._socket.send(content)
+            if given < len(content):
+                left = memoryview(content)[given:]
+                while left:
+                    left = left[self._socket.send(left) :]
+        except BlockingIOError:
+            raise TimeoutError("the peer takes nothing") from None
 
     def receive(self, wait: float | None, largest: int = LARGEST_REPLY) -> Frame:
         """Returns the next frame, which must begin within `wait` seconds; None waits without limit."""
@@ -109,47 +141,81 @@ class Connection:
         return self.content(envelope)
 
     def announced(self, wait: float | None) -> Envelope:
-        """Returns the sizes of the next frame. `content` must be called next to read the rest."""
-        self._socket.settimeout(None if wait is None else max(wait, 1e-3))
-        head = self._socket.recv(HEAD.size)
-        self._socket.settimeout(max(self.seconds, wait or 0.0))
-        kind, columns, header = HEAD.unpack(
-            head if len(head) == HEAD.size else head + self._exactly(HEAD.size - len(head))
-        )
-        if columns > MOST_COLUMNS:
-            raise ProtocolError(f"a frame of {columns:,} columns")
-        lengths = [length for (length,) in LENGTH.iter_unpack(self._exactly(columns * LENGTH.size))] if columns else ()
+        """Returns the sizes of the next frame. `content` must be called next to read the rest. What is read before is `READ_FIRST`
+        bytes at most."""
+        begun = self._rest or self._first(wait)
+        self._progress = self._seconds if wait is None or wait < self._seconds else wait
+        if len(begun) < HEAD.size:
+            begun += self._exactly(HEAD.size - len(begun))
+        kind, columns, header = HEAD.unpack_from(begun)
+        first = HEAD.size + columns * LENGTH.size
+        lengths: Sequence[int] = ()
+        if columns:
+            if columns > MOST_COLUMNS:
+                raise ProtocolError(f"a frame of {columns:,} columns")
+            if len(begun) < first:
+                begun += self._exactly(first - len(begun))
+            lengths = [length for (length,) in LENGTH.iter_unpack(begun[HEAD.size : first])]
+        self._rest = begun[first:]
         return Envelope(kind, header, lengths)
 
     def content(self, envelope: Envelope) -> Frame:
-        header = self._exactly(envelope.header)
-        return Frame(envelope.kind, header, [self._column(length) for length in envelope.columns])
+        header, rest = envelope.header, self._rest
+        if len(rest) == header and not envelope.columns:  # a small frame is in one piece
+            self._rest = b""
+            return Frame(envelope.kind, rest)
+        head = rest[:header]
+        self._rest = rest[header:]
+        if len(head) < header:
+            head += self._exactly(header - len(head))
+        return Frame(envelope.kind, head, [self._column(length) for length in envelope.columns])
 
-    def _exactly(self, length: int) -> bytes:
-        if not length:
-            return b""
-        begun = self._socket.recv(min(length, READ_AT_ONCE))
-        if len(begun) == length:
-            return begun
+    def _first(self, wait: float | None) -> bytes:
+        """Returns the first bytes of a frame, which must come within `wait` seconds. The socket's timeout is changed only near the end:
+        mostly a frame comes sooner than that, and a change would be one more call of the system."""
+        if wait is None:
+            self._receive_within(0.0)
+            begun = self._socket.recv(READ_FIRST)
+        else:
+            ends = time.monotonic() + wait
+            while True:
+                left = ends - time.monotonic()
+                self._receive_within(LONGEST_STEP if left > LONGEST_STEP else max(left, SHORTEST_STEP))
+                try:
+                    begun = self._socket.recv(READ_FIRST)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= ends:
+                        raise TimeoutError("no frame has come") from None
         if not begun:
             raise EOFError
+        return begun
+
+    def _exactly(self, length: int) -> bytes:
         message = bytearray(length)
-        message[: len(begun)] = begun
-        self._fill(memoryview(message)[len(begun) :])
+        self._fill(memoryview(message))
         return bytes(message)
 
     def _column(self, length: int) -> Any:
         found = np.empty(length, np.uint8)  # np.empty avoids filling it with zeros first
-        self._fill(memoryview(found))  # type: ignore[arg-type]
+        view = memoryview(found)  # type: ignore[arg-type]
+        begun, self._rest = self._rest[:length], self._rest[length:]
+        view[: len(begun)] = begun
+        self._fill(view[len(begun) :])
         found.flags.writeable = False  # read-only, like arrays that come through Ray
         return found
 
     def _fill(self, view: memoryview) -> None:
-        while view:
-            more = self._socket.recv_into(view)
-            if not more:
-                raise EOFError
-            view = view[more:]
+        """Reads what has begun to come."""
+        self._receive_within(self._progress)
+        try:
+            while view:
+                more = self._socket.recv_into(view)
+                if not more:
+                    raise EOFError
+                view = view[more:]
+        except BlockingIOError:
+            raise TimeoutError("the rest of a frame has not come") from None
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -161,3 +227,9 @@ class Connection:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _timeval(seconds: float) -> bytes:
+    """Returns a timeout as the kernel takes it, which is none for 0."""
+    whole, part = divmod(max(0, round(seconds * 1_000_000)), 1_000_000)
+    return TIMEVAL.pack(whole, part)

@@ -1,6 +1,6 @@
 """Encodes a batch of events as bytes, for the shards. The publisher encodes it once; a coordinator passes the same bytes on.
 
-All lanes are joined into one column each for rows, values and rests, so that the number of a message's parts does not depend on the number
+A batch of one event has a form of its own (`single_codec.py`). Otherwise all lanes are joined into one column each for rows, values and rests, so that the number of a message's parts does not depend on the number
 of attributes, and the kernels' cells are available when the message is read.
 """
 
@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.transport.frames import FrameReader, FrameWriter, ascends, check, number, packed
+from actors.transport.frames import FrameReader, FrameWriter, ascends, check, number, packed, unpacked
+from actors.transport.single_codec import SINGLE_FIELDS, decode_single, encode_single
 from ray_pubsub.columns.string_hashes import distinct_of
 from ray_pubsub.model.event_batch import Cells, EventBatch, Lane, ListColumn
 from ray_pubsub.model.text_column import TextColumn, checked_texts
@@ -40,8 +41,13 @@ class EncodedEvents(NamedTuple):
 
 
 def encode_events(batch: EventBatch, writer: FrameWriter | None = None) -> EncodedEvents:
-    """Encodes the good events of a batch, and the moment that now() stands for in all of them; ids and errors are not included."""
-    writer = FrameWriter() if writer is None else writer
+    """Encodes the good events of a batch, and the moment that now() stands for in all of them; ids and errors are not included. `writer`
+    collects the columns of a batch that is part of another; any other batch of one event is packed without columns."""
+    if writer is None:
+        single = encode_single(batch)
+        if single is not None:
+            return EncodedEvents(packed(single), [])
+        writer = FrameWriter()
     lanes, cells = batch.lanes, batch.cells()
     dense = all(lane.rows is None for lane in lanes)
     with_rest = [place for place, lane in enumerate(lanes) if lane.rest is not None]
@@ -88,6 +94,9 @@ def _with_distinct_strings(
 
 def decode_events(header: bytes, columns: Sequence[Any]) -> tuple[EventBatch, EncodedEvents]:
     """Returns the batch, and its encoded form to pass on, which may use only the first of these columns."""
+    fields = unpacked(header)
+    if type(fields) is list and len(fields) == SINGLE_FIELDS:
+        return decode_single(fields), EncodedEvents(header, [])
     reader = FrameReader(header, columns, fields=FIELDS)
     batch = _decoded(reader, 0)
     return batch, EncodedEvents(header, list(columns[: reader.used]))

@@ -32,6 +32,7 @@ __all__ = [
     "seconds",
     "text",
     "truth",
+    "unpacked",
 ]
 
 Message = TypeVar("Message")

@@ -124,14 +124,17 @@ def read_matches(reader: FrameReader, fields: Sequence[Any]) -> ShardMatches:
     check(len(ids) == len(subscribers), "ids of other subscriptions")
     check(numbers is None or len(numbers) == len(subscribers), "numbers of other subscriptions")
     if len(places):
-        check(int(_unsigned(places).max()) < len(subscribers), "a match of a subscription that is not there")
-        check(int(_unsigned(subscribers).max()) < 2**31, "a subscriber with a negative number")
+        check(_largest(places) < len(subscribers), "a match of a subscription that is not there")
+        check(_largest(subscribers) < 2**31, "a subscriber with a negative number")
     return ShardMatches(offsets, places, ids, subscribers, numbers)
 
 
-def _unsigned(column: NDArray[Any]) -> NDArray[Any]:
-    """Views a column as unsigned. Negative numbers become very large ones, so that one comparison finds both."""
-    return column.view(f"u{column.itemsize}")
+def _largest(column: NDArray[Any]) -> int:
+    """Returns the largest number of a column read as unsigned. Negative numbers become very large ones, so that one comparison finds
+    both."""
+    if len(column) == 1:  # for a single value numpy is slower than Python
+        return int(column[0]) % (1 << 8 * column.itemsize)
+    return int(column.view(f"u{column.itemsize}").max())
 
 
 def _written_ids(writer: FrameWriter, ids: Any) -> Sequence[Any]:

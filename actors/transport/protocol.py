@@ -10,7 +10,7 @@ from ray_pubsub.errors import ServerReleaseError
 
 __all__ = ["PROTOCOL", "check_protocol", "own_protocol"]
 
-PROTOCOL = 4
+PROTOCOL = 5
 """Must be raised with every change after which a program of the previous release would misunderstand a server, or the other way round: a
 method of an actor that a `Server` calls has other arguments or another reply, or a message between them has other fields. How the two
 compare it must never change: `Registry.opened` takes nothing and returns a dict with `release` and `protocol`."""

@@ -14,6 +14,7 @@ from ray_pubsub.kernels.index.distinct_slots import count_places, mark_slots
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
 from ray_pubsub.model.match_batch import MatchBatch
+from ray_pubsub.model.single_event import SingleEvent
 from ray_pubsub.model.slot_metadata import Later, MatchedMetadata
 
 __all__ = ["DistinctMatches", "distinct_matches", "distinct_slots", "matched", "read_for"]
@@ -31,6 +32,12 @@ class DistinctMatches(NamedTuple):
     ids: NDArray[Any]
     times: NDArray[np.int32]
     """For each id its number of matches."""
+
+
+EACH, ONCE = np.arange(256, dtype=np.int32), np.ones(256, np.int32)
+"""The places of the matches of a single event, and how often each occurs; columns of a few numbers take longer to make than to match."""
+NOTHING = np.zeros(2, np.int64)
+EACH.flags.writeable = NOTHING.flags.writeable = False  # nobody may change what all share; ONCE is passed to kernels, which only read it
 
 
 def distinct_slots(slots: NDArray[np.int64], end: int) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int32]]:
@@ -65,9 +72,23 @@ def matched(catalogue: Catalogue, view: View, batch: EventBatch, since: Later) -
 
 def distinct_matches(catalogue: Catalogue, view: View, batch: EventBatch) -> DistinctMatches:
     """Returns the same, with each subscription named once if matches are many."""
+    if isinstance(batch, SingleEvent) and batch.positions is None:
+        return _of_single(catalogue, view.match_single(batch))
     hits = view.match(batch)
     places, slots, times = distinct_slots(hits.slots, catalogue.next_slot)
     return DistinctMatches(_for_input(hits, batch), places, catalogue.ids(slots), times)
+
+
+def _of_single(catalogue: Catalogue, slots: NDArray[np.int64]) -> DistinctMatches:
+    """Returns the matches of one event, in which no subscription occurs twice."""
+    count = len(slots)
+    if not count:
+        return DistinctMatches(NOTHING, EACH[:0], catalogue.ids(slots), ONCE[:0])
+    if count > len(EACH):
+        return DistinctMatches(
+            np.array([0, count]), np.arange(count, dtype=np.int32), catalogue.ids(slots), np.ones(count, np.int32)
+        )
+    return DistinctMatches(np.array([0, count]), EACH[:count], catalogue.ids(slots), ONCE[:count])
 
 
 def _for_input(hits: Hits, batch: EventBatch) -> NDArray[np.int64]:

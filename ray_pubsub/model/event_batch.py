@@ -154,6 +154,10 @@ class EventBatch:
         if missing is not None:
             raise EventError(missing, "was not read when the batch was prepared; prepare it again")
 
+    def attributes(self) -> list[str]:
+        """Returns the attributes that some event has; one that has values of several kinds occurs several times."""
+        return [lane.attribute for lane in self.lanes if len(lane)]
+
     def layout(self) -> Layout:
         """Returns the attributes and kinds of the lanes."""
         if self._layout is None:

@@ -54,6 +54,9 @@ class SingleEvent(EventBatch):
             self._lanes = lanes
         return self._lanes
 
+    def attributes(self) -> list[str]:
+        return self.names
+
     def layout(self) -> Layout:
         if self._layout is None:
             self._layout = tuple(zip(self.names, self.kinds, strict=True))

@@ -65,9 +65,13 @@ class AttributeFrequencies:
         weight, counts = self._weight, self._counts
         self._events += weight * batch.size
         self.observed += batch.size
-        for lane in batch.lanes:  # lanes of one attribute differ in kind and so share no event
-            if len(lane):
-                counts[lane.attribute] = counts.get(lane.attribute, 0.0) + weight * len(lane)
+        if batch.size == 1:
+            for attribute in batch.attributes():
+                counts[attribute] = counts.get(attribute, 0.0) + weight
+        else:
+            for lane in batch.lanes:  # lanes of one attribute differ in kind and so share no event
+                if len(lane):
+                    counts[lane.attribute] = counts.get(lane.attribute, 0.0) + weight * len(lane)
         if self._weight > HEAVIEST_EVENT:
             self._scale_back()
         if len(counts) > self.most_attributes:

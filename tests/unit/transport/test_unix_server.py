@@ -120,8 +120,11 @@ class SlowTaker:
     def __init__(self) -> None:
         self.taken = bytearray()
 
-    def settimeout(self, seconds: float | None) -> None:
-        pass
+    def setblocking(self, blocking: bool) -> None:
+        assert blocking
+
+    def setsockopt(self, level: int, option: int, value: bytes) -> None:
+        """Takes the timeouts."""
 
     def send(self, message: Any) -> int:
         self.taken += bytes(message[:1])
@@ -142,3 +145,39 @@ def test_there_is_little_time_for_the_handshake_and_much_for_taking_replies() ->
         assert ask(pool, 1) is None
         assert answer(pool, 1) == [1]
         assert [each.seconds for each in server._connections] == [2 * TIMEOUT]
+
+
+def test_frames_that_come_together_or_in_pieces_are_told_apart() -> None:
+    there, here = socket.socketpair()
+    connection = Connection(here, TIMEOUT)
+    frames = [Frame(2, b"one"), Frame(3, b"", [b"col", b""]), Frame(2, b"x" * 9000, [b"y" * 9000]), Frame(1, b"last")]
+    sent = b"".join(
+        HEAD.pack(each.kind, len(each.columns), len(each.header))
+        + b"".join(LENGTH.pack(len(column)) for column in each.columns)
+        + each.header
+        + b"".join(each.columns)
+        for each in frames
+    )
+    with there, ThreadPoolExecutor(1) as sending:
+        for size in (len(sent), 1, 5000):
+            pieces = [sent[start : start + size] for start in range(0, len(sent), size)]
+            done = sending.submit(lambda own=pieces: [there.sendall(piece) for piece in own])  # type: ignore[misc]
+            for each in frames:
+                found = connection.receive(TIMEOUT)
+                assert (*found[:2], [bytes(each) for each in found.columns]) == (*each[:2], list(each.columns))
+            done.result()
+    connection.close()
+
+
+def test_waiting_for_a_frame_ends_in_time_and_a_frame_that_stops_ends_too() -> None:
+    there, here = socket.socketpair()
+    connection = Connection(here, 0.05)
+    with there:
+        with pytest.raises(TimeoutError):
+            connection.receive(0.0)
+        with pytest.raises(TimeoutError):
+            connection.receive(0.03)
+        there.sendall(HEAD.pack(2, 0, 5) + b"hel")
+        with pytest.raises(TimeoutError):
+            connection.receive(0.01)
+    connection.close()
