@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import secrets
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -17,16 +20,17 @@ from actors.client.usable_content import left_out_by_position, without_attribute
 from actors.mailboxes.event_content import pack_event, packed_json
 from actors.transport.object_refs import SharedEvents
 from actors.transport.published_events import MOST_WARNINGS, PublishedEvents
-from ray_pubsub.columns.json.documents import Documents
+from ray_pubsub.columns.json.documents import Document, Documents, documents_of
 from ray_pubsub.columns.json.json_events import from_json
 from ray_pubsub.errors import EventError
 from ray_pubsub.model.arguments import check_text, is_unicode
+from ray_pubsub.model.dict_events import read_single
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import arrow_of, read_events
 from ray_pubsub.model.select_events import select_events
 from ray_pubsub.model.single_event import SingleEvent
 
-__all__ = ["new_request", "prepare"]
+__all__ = ["new_key", "new_request", "prepare"]
 
 POSITION_BITS = 20
 WORD = 16
@@ -38,12 +42,35 @@ def new_request() -> str:
     return uuid.uuid4().hex
 
 
+_keys = (secrets.token_hex(12), itertools.count())
+
+
+def new_key() -> str:
+    """Returns an idempotency key that no other request has, which takes a fraction of the time of a random one."""
+    start, numbers = _keys
+    return f"{start}{next(numbers):x}"
+
+
+def _after_fork() -> None:
+    global _keys  # noqa: PLW0603 - a process has one beginning
+    _keys = (secrets.token_hex(12), itertools.count())
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 def prepare(
     events: Any, event_id: str | None, key: str, contents: bool = True, *, strict: bool = False
 ) -> PublishedEvents:
     """Reads events and packs the content that is delivered for each. Raises EventError if the argument does not hold events; bad events
     among good ones are listed in `errors`. `strict` has the meaning that it has in events.read_events."""
     check_text("idempotency_key", key)
+    if event_id is None and isinstance(events, Document | dict):
+        single = _prepare_single(events, key, contents, strict)
+        if single is not None:
+            return single
+    if isinstance(events, Document):
+        events = documents_of(events.text)
     if isinstance(events, Mapping):
         events = [events]
     if hasattr(events, "read_all"):
@@ -55,7 +82,7 @@ def prepare(
     ids = batch.input_ids
     if event_id is None:
         # Each event gets a unique id of 43 bits of the key's hash and the event's position: one range of integers, no object per event.
-        first = (xxhash.xxh3_64_intdigest(key.encode()) >> 21) << POSITION_BITS
+        first = _first_id(key)
         ids = np.arange(first, first + batch.input_size)
     kept, unfit = _contents(events, batch) if contents else (None, {})
     unfit |= _beyond_64_bits(event_id, ids)
@@ -82,6 +109,29 @@ def prepare(
         warnings[:MOST_WARNINGS],
         len(warnings),
     )
+
+
+def _prepare_single(events: Document | dict[Any, Any], key: str, contents: bool, strict: bool) -> PublishedEvents | None:
+    """Does the same for one event, in a fraction of the time. Returns None for an event that is bad, or of which something is left
+    out."""
+    document = events if isinstance(events, Document) else None
+    event = events if document is None else document.event
+    try:
+        single = read_single(event, None, strict=strict)
+        if single.warnings or not all(map(is_unicode, single.names)):
+            return None
+        kept = None
+        if contents:
+            kept = [pack_event(event, 0) if document is None else packed_json(document.text)]
+    except EventError:
+        return None
+    _ = single.moment
+    size = _size(single, kept)
+    return PublishedEvents(SharedEvents(single), None, np.array([_first_id(key)]), False, kept, [], size)
+
+
+def _first_id(key: str) -> int:
+    return (xxhash.xxh3_64_intdigest(key.encode()) >> 21) << POSITION_BITS
 
 
 def _beyond_64_bits(event_id: str | None, ids: NDArray[Any]) -> dict[int, EventError]:

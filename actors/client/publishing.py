@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.client.preparing import new_request, prepare
+from actors.client.preparing import new_key, prepare
 from actors.client.publish_result import PublishResult
 from actors.server_settings import LONGEST
 from actors.transport.calls import LONGEST_PAUSE, PAUSE, Deadline
@@ -21,7 +21,7 @@ from actors.transport.coordinator_client import CoordinatorClient, Publication
 from actors.transport.dispatch import Call
 from actors.transport.publish_reply import PublishReply
 from actors.transport.published_events import PublishedEvents
-from ray_pubsub.columns.json.documents import Documents
+from ray_pubsub.columns.json.documents import Document, Documents
 from ray_pubsub.errors import EventError, OverloadedError, UnavailableError
 from ray_pubsub.model.arguments import check_flag, check_key, check_name, check_seconds, check_whole
 from ray_pubsub.model.metadata import Lookup
@@ -81,7 +81,13 @@ class Publisher:
         self._client.close(handle)
 
     def publish(self, events: Any, options: PublishOptions) -> PublishResult:
-        key = new_request() if options.idempotency_key is None else options.idempotency_key
+        key = new_key() if options.idempotency_key is None else options.idempotency_key
+        if isinstance(events, dict | Document):
+            portion = _portion(events, options, key, 0)
+            try:
+                return self._collect(self._send(portion, Deadline(self._seconds(options))), Deadline(0.0))
+            except OverloadedError as error:
+                raise _in_part(error, events, [], key) from None
         portions = _portions(events, options, key)
         results: list[PublishResult] = []
         try:
@@ -92,12 +98,12 @@ class Publisher:
         return PublishResult.joined(results)
 
     async def publish_async(self, events: Any, options: PublishOptions) -> PublishResult:
-        key = new_request() if options.idempotency_key is None else options.idempotency_key
+        key = new_key() if options.idempotency_key is None else options.idempotency_key
         seconds = self._seconds(options)
         results: list[PublishResult] = []
         in_flight: deque[asyncio.Task[PublishResult]] = deque()
         try:
-            if isinstance(events, Documents) and events.size <= PORTION:  # one portion needs no task of its own
+            if isinstance(events, dict | Document):  # one portion needs no task of its own
                 return await self._published(_portion(events, options, key, 0), Deadline(seconds))
             for portion in _portions(events, options, key):
                 in_flight.append(asyncio.create_task(self._published(portion, Deadline(seconds))))
@@ -122,7 +128,7 @@ class Publisher:
         patience: float,
     ) -> Iterator[PublishResult]:
         check_whole("max_in_flight", max_in_flight, 1)
-        named = zip(batches, keys if keys is not None else iter(new_request, None), strict=False)
+        named = zip(batches, keys if keys is not None else iter(new_key, None), strict=False)
         portions = (_portion(batch, options, key, 0) for batch, key in named)
         return self._in_order(portions, max_in_flight, self._seconds(options), check_seconds("patience", patience))
 
@@ -209,7 +215,7 @@ PORTION_SEPARATOR = "\x1f"
 def _in_part(error: OverloadedError, events: Any, results: Sequence[PublishResult], key: str) -> OverloadedError:
     """Returns the error with the number of events that were published. Of a publication in portions, the portions before the refused one
     may have been published, and so may those in flight beside it."""
-    alone = isinstance(events, Mapping) or (hasattr(events, "__len__") and len(events) <= PORTION)
+    alone = isinstance(events, Mapping | Document) or (hasattr(events, "__len__") and len(events) <= PORTION)
     if alone and error.idempotency_key is None:
         return error
     return error.unfinished(sum(len(result.event_ids) for result in results), key)
@@ -229,8 +235,8 @@ def _portion(events: Any, options: PublishOptions, key: str, number: int) -> Pub
 
 
 def _cut(events: Any) -> Iterator[Any]:
-    if isinstance(events, Mapping):
-        yield [events]
+    if isinstance(events, Mapping | Document):
+        yield events
         return
     if isinstance(events, Documents):
         for start in range(0, max(1, events.size), PORTION):

@@ -24,7 +24,7 @@ from actors.cluster.server_notes import remove_note
 from actors.registry.columns import RebalanceReport
 from actors.server_settings import ServerSettings
 from actors.transport.calls import Deadline, answer, retried
-from ray_pubsub.columns.json.documents import documents_of
+from ray_pubsub.columns.json.documents import documents_of, only_document
 from ray_pubsub.errors import ServerClosedError, SettingError, counted
 from ray_pubsub.index.explanation import Explanation
 from ray_pubsub.model.arguments import check_text
@@ -201,7 +201,7 @@ class Server(RegistryClient, Consumer):
         makes of them."""
         self._check_open()
         options = PublishOptions(event_id, deliver, strict, timeout, idempotency_key)
-        return self._publisher.publish(documents_of(lines), options)
+        return self._publisher.publish(only_document(lines) or documents_of(lines), options)
 
     async def publish_json_async(
         self,
@@ -216,7 +216,7 @@ class Server(RegistryClient, Consumer):
         """Does the same as `publish_json`, for asyncio."""
         self._check_open()
         options = PublishOptions(event_id, deliver, strict, timeout, idempotency_key)
-        return await self._publisher.publish_async(documents_of(lines), options)
+        return await self._publisher.publish_async(only_document(lines) or documents_of(lines), options)
 
     def publish_stream(
         self,

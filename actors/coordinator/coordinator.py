@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.client.preparing import new_request, prepare
+from actors.client.preparing import new_key, prepare
 from actors.client.publish_result import PublishResult
 from actors.coordinator.admission_control import AdmissionControl
 from actors.coordinator.attachment import REPORT_FREQUENCIES_EVERY, RegistryAttachment, RegistryOfCoordinator
@@ -112,7 +112,7 @@ class Coordinator:
         once. Bad events are listed in the result's `errors`, and the others are published. `strict` has the meaning that it has in
         `Server.publish`.
         """
-        key = new_request() if idempotency_key is None else idempotency_key
+        key = new_key() if idempotency_key is None else idempotency_key
         seconds = self.settings.timeout if timeout is None else timeout
         prepared = prepare(events, event_id, key, deliver, strict=strict)
         reply = self.publish_prepared(PublishRequest(prepared, deliver, key, seconds))

@@ -36,7 +36,7 @@ _forks = 0
 
 
 def _forked() -> None:
-    global _forks
+    global _forks  # noqa: PLW0603 - it is the process that was forked
     _forks += 1
 
 

@@ -18,7 +18,7 @@ from actors.transport.actor_handles import own_node
 from actors.transport.calls import Deadline, answer, fetched, retried, stored
 from actors.transport.client_pool import ClientPool
 from actors.transport.connection import SocketAddress
-from actors.transport.dispatch import Call, replies
+from actors.transport.dispatch import Call
 from actors.transport.frames import Frame
 from actors.transport.publish_reply import PublishReply, read_publish_reply
 from actors.transport.published_events import PublishedEvents, PublishRequest
@@ -61,7 +61,7 @@ class CoordinatorClient:
 
     def reply(self, call: Call, deadline: Deadline) -> PublishReply:
         """Returns the reply. Raises what the coordinator raised, or UnavailableError."""
-        (found,) = replies([call], deadline)
+        found = call.reply(deadline)
         if isinstance(found, Exception):
             raise found
         return _fetched(found)

@@ -72,6 +72,17 @@ class Call:
         self.reference = self.request.call(again=True)
         return None
 
+    def reply(self, deadline: Deadline) -> Any:
+        """Returns the reply, or its error, as `replies` does."""
+        try:
+            found = self.from_socket(deadline)
+        finally:
+            self.cancel()
+        if found is not None:
+            return found
+        (found,) = answers([self.reference], [self.request.who], deadline.left)
+        return found if isinstance(found, Exception) else self.request.finish(found)
+
     async def reply_async(self, deadline: Deadline) -> Any:
         """Returns the reply, or its error, as `replies` does, without holding a thread while it waits. A call of Ray takes longer than a
         socket, and so does handing the request to a thread and back. A reply that has begun is read at once."""

@@ -1,7 +1,8 @@
 """Encodes a batch of events as bytes, for the shards. The publisher encodes it once; a coordinator passes the same bytes on.
 
-A batch of one event has a form of its own (`single_codec.py`). Otherwise all lanes are joined into one column each for rows, values and rests, so that the number of a message's parts does not depend on the number
-of attributes, and the kernels' cells are available when the message is read.
+A batch of one event has a form of its own (`single_codec.py`). Otherwise all lanes are joined into one column each for rows, values and
+rests, so that the number of a message's parts does not depend on the number of attributes, and the kernels' cells are available when the
+message is read.
 """
 
 from __future__ import annotations

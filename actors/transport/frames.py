@@ -57,7 +57,10 @@ class Frame(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        return len(self.header) + sum(memoryview(column).nbytes for column in self.columns)
+        size = len(self.header)
+        for column in self.columns:
+            size += memoryview(column).nbytes
+        return size
 
     def detached(self) -> Frame:
         """Returns a copy that pickles as byte strings. Ray handles every array separately, which takes longer than copying a few small

@@ -100,10 +100,13 @@ def read_publish_reply(frame: Frame, events: int | None = None, good: int | None
     published, levels, level_names, parts, lineage, errors, delivered, names = reader.fields
     count = number(published, 0, 2**31 - 1)
     check(events is None or count == events, "a reply about another number of events")
-    urgency = np.zeros(count, np.uint8) if levels is None else reader.column(levels, np.uint8)
-    check(len(urgency) == count, "levels of other events")
     check(type(level_names) is list and level_names, "levels without names")
-    check(not count or int(urgency.max()) < len(level_names), "a level that has no name")
+    if levels is None:
+        urgency = np.zeros(count, np.uint8)
+    else:
+        urgency = reader.column(levels, np.uint8)
+        check(len(urgency) == count, "levels of other events")
+        check(not count or int(urgency.max()) < len(level_names), "a level that has no name")
     found: list[ShardMatches | StoredRef] = []
     for part in parts:
         matches = read_matches(reader, part)

@@ -21,7 +21,7 @@ from ray_pubsub.model.dicts.value_column import Rows, lanes_of_values
 from ray_pubsub.model.event_batch import EventBatch, Lane, without_bad
 from ray_pubsub.model.id_column import ids_of
 from ray_pubsub.model.problems import Problems
-from ray_pubsub.model.single_event import SingleEvent, read_flat
+from ray_pubsub.model.single_event import SingleEvent, read_flat, read_plain
 from ray_pubsub.model.values import GIVEN_TWICE, READERS, TOO_DEEP, Value, ValueProblem, read_value
 from ray_pubsub.settings import EVENT_DEPTH
 
@@ -172,6 +172,10 @@ def read_single(event: Event, attributes: AttributeTree | None, *, strict: bool 
         nested = read_nested(event, attributes, left_out)
         if nested is not None:
             return nested
+    elif type(event) is dict:
+        plain = read_plain(event)
+        if plain is not None:
+            return plain
     scope = None if attributes is None else attributes.scope
     values = flatten(event, attributes, left_out)
     single = SingleEvent(

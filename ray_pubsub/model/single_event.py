@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from ray_pubsub.errors import EventError
+from ray_pubsub.model.arguments import is_unicode
 from ray_pubsub.model.attribute_tree import AttributeTree, ReadScope
 from ray_pubsub.model.event_batch import Cells, EventBatch, Lane, Layout, Plans, split_number
 from ray_pubsub.model.list_values import list_column
 from ray_pubsub.model.text_column import TextColumn
 from ray_pubsub.model.values import INT64_MAX, INT64_MIN, Kind, Value, ValueProblem, read_value
 
-__all__ = ["SingleEvent", "read_flat", "single_of"]
+__all__ = ["SingleEvent", "read_flat", "read_plain", "single_of"]
 
 NUMBER, STRING, BOOLEAN, LIST = int(Kind.NUMBER), int(Kind.STRING), int(Kind.BOOLEAN), int(Kind.LIST)
 KIND_OF = tuple(Kind)
@@ -150,6 +151,33 @@ def read_flat(
     if left_out:
         single.warnings = left_out
     return single
+
+
+def read_plain(event: dict[Any, Any]) -> SingleEvent | None:
+    """Reads all attributes of one event if each is a plain value: a number, a text or a truth value. Returns None for any other
+    event."""
+    names: list[str] = []
+    kinds: list[int] = []
+    plains: list[Any] = []
+    for name, plain in event.items():
+        kind = type(plain)
+        if kind is str and is_unicode(plain):
+            kinds.append(STRING)
+        elif (kind is int and INT64_MIN <= plain <= INT64_MAX) or (kind is float and plain == plain):
+            kinds.append(NUMBER)
+        elif kind is bool:
+            kinds.append(BOOLEAN)
+        elif plain is None or kind is float:
+            if type(name) is not str:
+                return None
+            continue
+        else:
+            return None
+        if type(name) is not str:
+            return None
+        names.append(name)
+        plains.append(plain)
+    return SingleEvent(names, kinds, plains, None)
 
 
 def _checked(name: str, raw: Any, left_out: list[EventError] | None) -> Value | None:

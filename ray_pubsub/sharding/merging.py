@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from ray_pubsub.errors import SettingError
 from ray_pubsub.kernels.sharding.merged_matches import drop_repeated, mark_codes, place_matches
 
+FEW = 16
+"""Up to this number of subscribers a set is made in less time than a mask."""
+
 __all__ = ["ShardMatches", "chained", "merge_matches", "packed_ids", "subscribers_of", "unpacked_ids"]
 
 
@@ -105,6 +108,8 @@ def merge_matches(shards: Sequence[ShardMatches], events: int, *, repeated: bool
 
 def subscribers_of(parts: Sequence[ShardMatches]) -> NDArray[np.int32]:
     """Returns the codes of the subscribers that occur, each once, ascending."""
+    if sum([len(part.subscribers) for part in parts]) <= FEW:
+        return np.array(sorted({code for part in parts for code in part.subscribers.tolist()}), np.int32)
     most = max((int(part.subscribers.max()) for part in parts if len(part.subscribers)), default=-1)
     used = np.zeros(most + 1, np.bool_)
     for part in parts:

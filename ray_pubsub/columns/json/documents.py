@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from ray_pubsub.errors import EventError
 
-__all__ = ["Documents", "documents_of"]
+__all__ = ["LONG", "Document", "Documents", "documents_of", "only_document"]
 
 NEWLINE = 10
 SPACES = b" \t\r\n"
+LONG = 8192
+"""The bytes from which on a document is worth a scan."""
 
 
 class Documents(NamedTuple):
@@ -38,6 +40,30 @@ class Documents(NamedTuple):
         """Returns a slice of the documents that shares the buffer; `first` and `last` as in a slice."""
         refused = {place - first: reason for place, reason in self.refused.items() if first <= place < last}
         return self._replace(start=self.start[first:last], stop=self.stop[first:last], refused=refused)
+
+
+class Document(NamedTuple):
+    """A single short document, and the object that it is."""
+
+    text: bytes
+    event: dict[str, Any]
+
+
+def only_document(lines: Any) -> Document | None:
+    """Returns a short text that is certainly one valid document: finding its lines would take longer than reading it."""
+    if isinstance(lines, list) and len(lines) == 1:
+        lines = lines[0]
+    if type(lines) not in (bytes, str) or len(lines) >= LONG:
+        return None
+    newline = lines.find(b"\n" if type(lines) is bytes else "\n")
+    if 0 <= newline < len(lines) - 1:  # mostly there are several documents
+        return None
+    try:
+        text = lines.encode() if type(lines) is str else lines  # a lone surrogate is no valid text
+        event = json.loads(text.decode())
+    except (ValueError, RecursionError):  # the error is worded by whoever reads it among others
+        return None
+    return Document(text, event) if type(event) is dict else None
 
 
 def documents_of(lines: Any) -> Documents:

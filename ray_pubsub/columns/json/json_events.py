@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ray_pubsub.columns.json.documents import Documents, documents_of
+from ray_pubsub.columns.json.documents import LONG, Documents, documents_of, only_document
 from ray_pubsub.columns.json.json_columns import list_column_of, read_floats, strings_of
 from ray_pubsub.columns.json.key_table import KeyTable, key_table
 from ray_pubsub.columns.string_hashes import SEED
@@ -35,7 +35,7 @@ SHORTEST_CELL = 5
 """The length of `"a":1`, without the comma."""
 SHORTEST_ELEMENT = 2
 """The length of `1,` in a list."""
-FEWEST_SCANNED, FEWEST_UNKNOWN, LONG = 2, 8, 8192
+FEWEST_SCANNED, FEWEST_UNKNOWN = 2, 8
 """Fewer documents, with fewer bytes in all, are not worth a scan: of known attributes, and of attributes that have to be learned."""
 FEW_HARD = 16
 """All documents are scanned again unless fewer than one in this many has attributes that were not known."""
@@ -47,9 +47,9 @@ def from_json(
     lines: Any, event_id: str | None = None, attributes: AttributeTree | None = None, *, strict: bool = True
 ) -> EventBatch:
     """Returns the batch of the documents (documents.py). Only `attributes` are read, or all if None. `strict` as for events.read_events."""
-    event = _only_document(lines)
-    if event is not None:
-        return from_dicts([event], event_id, attributes, strict=strict)
+    only = only_document(lines)
+    if only is not None:
+        return from_dicts([only.event], event_id, attributes, strict=strict)
     documents = documents_of(lines)
     fewest = FEWEST_UNKNOWN if attributes is None else FEWEST_SCANNED
     if documents.size < fewest and len(documents.raw) < LONG:
@@ -64,24 +64,6 @@ def from_json(
         if len(more) > len(names):
             batch, _ = _read(documents, event_id, more, strict, every=True)
     return batch
-
-
-def _only_document(lines: Any) -> dict[str, Any] | None:
-    """Returns the object of a short text that is certainly one valid document: finding its lines would take longer than reading it."""
-    if isinstance(lines, list) and len(lines) == 1:
-        lines = lines[0]
-    if type(lines) not in (bytes, str) or len(lines) >= LONG:
-        return None
-    newline = lines.find(b"\n" if type(lines) is bytes else "\n")
-    if 0 <= newline < len(lines) - 1:  # mostly there are several documents
-        return None
-    try:
-        if type(lines) is str and not lines.isascii():
-            lines = lines.encode()  # a lone surrogate is no valid text
-        event = json.loads(lines.decode() if type(lines) is bytes else lines)
-    except (ValueError, RecursionError):  # the error is worded below
-        return None
-    return event if type(event) is dict else None
 
 
 def _names(batch: EventBatch) -> set[str]:

@@ -42,6 +42,8 @@ TABLE = pa.table(
 EVENTS: dict[str, Any] = {
     "one": [{"a": 1, "b": 2}],
     "mixed": [MIXED],
+    "one list": [{"a": [1, "x", None, 2.5, True, {"b": "c", "d": [{"e": MOMENT}, [2**62]]}]}],
+    "a long list": [{"a": list(range(300)), "b": [None] * 257}],
     "empty": [{}],
     "none": [],
     "alike": [MIXED] * 5,

@@ -238,7 +238,18 @@ BROKEN_BATCHES: list[tuple[str, int, Any]] = [
         ("unlike", 8, [value])
         for value in ([b"x", b""], [b"x", column(0)], [b"xy", column(0, 2, 1, 2)], [b"\xff", column(0, 1)])
     ],
-    ("mixed", 5, column(*range(7))),
+    ("alike", 5, column(*range(36))),
+    *[("mixed", 0, value) for value in ("5", None, 2.0, True)],
+    *[("mixed", 1, value) for value in (["a"], "abcdefg", [*"abcdef", 5], [*"abcdef", "a"])],
+    *[("mixed", 2, value) for value in (b"", b"\x00" * 7, bytes([1, 0, 2, 3, 0, 1, 9]), "abcdefg")],
+    *[("mixed", 3, ["iphone5s", price, True, 0, 1, "", 1.0]) for price in (2**63, float("nan"), "x", True, None, [1])],
+    *[("mixed", 3, [name, 1, True, 0, 1, "", 1.0]) for name in (5, None, b"x", "\ud800")],
+    *[("mixed", 3, ["", 1, value, 0, 1, "", 1.0]) for value in (1, None, "x")],
+    *[("mixed", 3, ["", 1, True, value, 1, "", 1.0]) for value in (1.0, 2**63, None, "x")],
+    *[
+        ("one list", 3, [value])
+        for value in (5, "x", {}, [5], [[1, 2]], [[9, 1]], [["0", 1]], [[1, "x", 2]], [{"a": 5}], [{5: [0, 1]}], [[4, 5]])
+    ],
 ]
 
 
