@@ -87,8 +87,22 @@ class BatchMatcher:
         if not view.shards or not batch.size:
             return MatchedBatch(view, [], [])
         needed = dict(zip(view.shards, view.needed, strict=True))
+        first: Sequence[ShardReply | Exception] | None = self._shards.match(
+            [
+                (shard, MatchRequest(events.shared, view.lineage, version, deadline.left, view.moving, level))
+                for shard, version in needed.items()
+            ],
+            deadline.left,
+        )
+        parts = [reply.matches for reply in first if isinstance(reply, ShardReply) and reply.matches is not None]
+        if len(parts) == len(needed):  # all have answered at once, as nearly always
+            return MatchedBatch(view, self._each_once(parts, batch.size) if view.moving else parts, [])
 
-        def ask(queries: Sequence[ShardQuery], timeout: float) -> list[ShardReply | Exception]:
+        def ask(queries: Sequence[ShardQuery], timeout: float) -> Sequence[ShardReply | Exception]:
+            nonlocal first
+            if first is not None:
+                given, first = first, None
+                return given
             if not self._table.is_current(view):
                 raise OutdatedViewError
             requests = []

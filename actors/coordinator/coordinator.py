@@ -167,11 +167,11 @@ class Coordinator:
             found = view.rules.levels_of(events.batch) if found is None else found
             levels[slice(None) if events.positions is None else events.positions] = found.levels
         reply = PublishReply(levels, self.settings.levels, parts, view.lineage, errors)
-        fetch = request.deliver or len(reply) <= FEW_MATCHES
-        if len(reply) and fetch:
+        matches = len(reply)
+        if matches and (request.deliver or matches <= FEW_MATCHES):
             here = [self._shards.fetch(part) if isinstance(part, StoredRef) else part for part in parts]
             names = self._table.names_of(view.lineage, subscribers_of(here).tolist(), deadline)
-            if len(reply) <= FEW_MATCHES:
+            if matches <= FEW_MATCHES:
                 reply.names = names
             if request.deliver:
                 age = time.monotonic() - published

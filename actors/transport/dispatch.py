@@ -120,6 +120,8 @@ def replies(calls: Sequence[Call], deadline: Deadline) -> list[Any]:
         for call in calls:
             call.cancel()
     left = [place for place, reply in enumerate(found) if reply is None]
+    if not left:
+        return found
     references, who = [calls[place].reference for place in left], [calls[place].request.who for place in left]
     for place, reply in zip(left, answers(references, who, deadline.left), strict=True):
         found[place] = reply if isinstance(reply, Exception) else calls[place].request.finish(reply)

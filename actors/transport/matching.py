@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,9 +53,11 @@ class MatchRequest:
     def __reduce__(self) -> Any:
         return read_request, (self.frame().detached(),)
 
-    def frame(self) -> Frame:
+    def frame(self, longest: float = math.inf) -> Frame:
+        """Returns the request; the shard waits at most `longest` seconds for the version that it needs."""
         events = self.events.encoded()
-        fields = (events.header, self.lineage, self.needed, float(self.timeout), self.numbers, self.level)
+        timeout = float(min(self.timeout, longest))
+        fields = (events.header, self.lineage, self.needed, timeout, self.numbers, self.level)
         return FrameWriter(events.columns).frame(MATCH, fields)
 
 

@@ -53,17 +53,18 @@ class ShardClient:
         """Asks several shards at once; each request has the number of its shard. A reply of a replaced instance becomes an
         UnavailableError."""
         deadline = Deadline(timeout)
-        calls = []
+        calls: list[Call] = []
         try:
             for shard, request in requests:
                 patience = None if request.events.small else timeout
                 calls.append(Call(self._pool, shard, _Match(shard, request, self._handles, self._epochs), patience))
-            return [
-                _retryable(shard, reply) for (shard, _), reply in zip(requests, replies(calls, deadline), strict=True)
-            ]
-        finally:
+        except BaseException:
             for call in calls:
                 call.cancel()
+            raise
+        return [
+            _retryable(shard, reply) for (shard, _), reply in zip(requests, replies(calls, deadline), strict=True)
+        ]
 
     def fetch(self, stored: StoredRef) -> Any:
         """Maps an object from the object store into this process."""
@@ -118,10 +119,8 @@ class _Match:
         return f"shard {self.shard}"
 
     def frame(self) -> Frame:
-        request = self.request
-        if request.events.small:  # a shard that must wait for longer is asked through Ray
-            request = replace(request, timeout=min(request.timeout, PATIENCE / 2))
-        return request.frame()
+        request = self.request  # a shard that must wait for longer is asked through Ray
+        return request.frame(PATIENCE / 2 if request.events.small else request.timeout)
 
     def read(self, frame: Frame) -> ShardReply:
         return read_reply(frame, self.request.events.batch.size)
