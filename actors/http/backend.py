@@ -10,9 +10,9 @@ import logging
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -87,8 +87,8 @@ class Backend:
 
     # ------------------------------------------------------------------------------------------------------------ calls
 
-    @asynccontextmanager
-    async def _counted(self) -> AsyncIterator[None]:
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
         task = asyncio.current_task()
         assert task is not None
         self._in_flight.add(task)
@@ -105,12 +105,12 @@ class Backend:
     async def run(self, call: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
         """Runs a blocking call in a thread: `run(backend.server.subscribe, …)`."""
         loop = asyncio.get_running_loop()
-        async with self._counted():
+        with self._counted():
             return await loop.run_in_executor(self._threads, partial(call, *arguments, **named))
 
     async def ask_server(self, answer: Coroutine[Any, Any, Result]) -> Result:
         """Waits for a coroutine of the server: `ask_server(backend.server.publish_async(…))`."""
-        async with self._counted():
+        with self._counted():
             return await answer
 
     async def ask(self, actor: str, method: str, *arguments: Any, timeout: float | None = None) -> Any:
@@ -118,7 +118,7 @@ class Backend:
         server = self.server
         ends = time.monotonic() + (server.settings.timeout if timeout is None else timeout)
         pause = 0.02
-        async with self._counted():
+        with self._counted():
             while True:
                 try:
                     reference = sent(getattr(getattr(server, actor), method), *arguments)

@@ -12,6 +12,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from actors.http.joined_writes import JoinedWrites
+
 __all__ = ["BoundedConnection"]
 
 LARGEST_HEAD = 32_768
@@ -44,7 +46,8 @@ class BoundedConnection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        joined: Any = JoinedWrites(transport, self.loop)
+        super().connection_made(joined)
         most = self.config.limit_concurrency
         if most is not None and len(self.connections) > most:
             self._refuse(503)

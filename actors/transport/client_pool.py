@@ -6,7 +6,6 @@ are distinguished. No request waits for a connection: connections are made in th
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import threading
@@ -247,16 +246,7 @@ class PendingRequest:
         pooled = self._pooled
         if pooled is None or not self._pool.own():
             return
-        loop = asyncio.get_running_loop()
-        begun: asyncio.Future[None] = loop.create_future()
-        timer = loop.call_later(max(0.0, min(timeout, self._until - time.monotonic())), _wake, begun)
-        descriptor = pooled.connection.fileno()
-        loop.add_reader(descriptor, _wake, begun)
-        try:
-            await begun
-        finally:
-            loop.remove_reader(descriptor)
-            timer.cancel()
+        await pooled.connection.until_readable(min(timeout, self._until - time.monotonic()))
 
     def unsent(self) -> None:
         """Ends the request when nothing was sent; the connection can be used again."""
@@ -275,11 +265,6 @@ class PendingRequest:
         pooled, self._pooled = self._pooled, None
         if pooled is not None:
             self._pool._failed(pooled, reason)
-
-
-def _wake(begun: asyncio.Future[None]) -> None:
-    if not begun.done():
-        begun.set_result(None)
 
 
 def _fits(frame: Frame) -> bool:

@@ -6,6 +6,7 @@ are pickled, and its proof of the key can be reflected to its sender.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import struct
 import time
@@ -19,6 +20,7 @@ import numpy as np
 from actors.transport.frames import Frame, ProtocolError
 from actors.transport.handshake import prove_as_client, prove_as_server
 from actors.transport.socket_folder import check_peer, check_socket
+from actors.transport.socket_watch import SocketWatch
 
 __all__ = ["LARGEST_REPLY", "LARGEST_REQUEST", "MOST_COLUMNS", "Connection", "Envelope", "SocketAddress"]
 
@@ -73,6 +75,7 @@ class Connection:
         self._socket = own
         self._rest = b""
         """What was read together with the frame before."""
+        self._watch: SocketWatch | None = None
         own.setblocking(True)
         self._receiving = self._progress = 0.0
         """The timeout of receiving that the socket has now, which is none if 0; and the one for the rest of a frame."""
@@ -217,8 +220,16 @@ class Connection:
         except BlockingIOError:
             raise TimeoutError("the rest of a frame has not come") from None
 
-    def fileno(self) -> int:
-        return self._socket.fileno()
+    async def until_readable(self, seconds: float) -> None:
+        """Returns when the next frame has begun, or the connection has ended, or after this time; without holding a thread."""
+        loop = asyncio.get_running_loop()
+        watch = self._watch
+        if watch is None or watch.loop is not loop or not watch.active:
+            if watch is not None:
+                self._watch = None
+                watch.leave()
+            watch = self._watch = SocketWatch(self._socket, loop)
+        await watch.until_readable(seconds)
 
     def hang_up(self) -> None:
         """Ends all waiting at both ends. May be called from any thread."""
@@ -226,7 +237,10 @@ class Connection:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        self._socket.close()
+        if self._watch is None:
+            self._socket.close()
+        else:
+            self._watch.close(self._socket)
 
 
 def _timeval(seconds: float) -> bytes:

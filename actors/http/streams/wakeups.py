@@ -14,6 +14,9 @@ __all__ = ["Wakeups"]
 
 logger = logging.getLogger(__name__)
 
+TOGETHER = 0.01
+"""The seconds between two calls: what arrives meanwhile is reported together. A call may also be answered at once, without any arrival,
+because too many calls wait there."""
 FOLLOW = 10.0
 """The seconds of one call."""
 PAUSE = 0.5
@@ -35,6 +38,9 @@ class Wakeups:
         self._waiters: dict[str, set[Waiter]] = {}
         self._timers: dict[tuple[str, float], asyncio.TimerHandle] = {}
         self._task: asyncio.Task[None] | None = None
+        self._waited_for = asyncio.Event()
+        """Set while anybody waits. Otherwise no call follows the arrivals: one for each publication would take longer than the publication
+        itself, and what arrives meanwhile is reported by the next call."""
 
     def __len__(self) -> int:
         return sum(map(len, self._waiters.values()))
@@ -52,6 +58,7 @@ class Wakeups:
     def add(self, subscriber: str, waiter: Waiter) -> None:
         """Registers `waiter`, which is called whenever something may wait for the subscriber. It must not block."""
         self._waiters.setdefault(subscriber, set()).add(waiter)
+        self._waited_for.set()
 
     def remove(self, subscriber: str, waiter: Waiter) -> None:
         waiting = self._waiters.get(subscriber)
@@ -59,6 +66,8 @@ class Wakeups:
             waiting.discard(waiter)
             if not waiting:
                 del self._waiters[subscriber]
+            if not self._waiters:
+                self._waited_for.clear()
 
     def wake(self, subscriber: str) -> None:
         for waiter in tuple(self._waiters.get(subscriber, ())):
@@ -95,6 +104,7 @@ class Wakeups:
         looked = loop.time()
         while True:
             try:
+                await self._waited_for.wait()
                 if self._backend.ready:
                     found = await self._backend.ask("mailboxes", "arrivals", after, FOLLOW, timeout=FOLLOW + 20)
                     after = found.after
@@ -103,8 +113,7 @@ class Wakeups:
                         await self._wake_all(tuple(self._waiters))
                     else:
                         await self._wake_all(name for name in found.subscribers if isinstance(name, str))
-                        if not found.subscribers:
-                            await asyncio.sleep(0.01)  # answered at once, because too many calls wait there
+                        await asyncio.sleep(TOGETHER)
                     continue
             except RayPubSubError as error:
                 logger.debug("arrivals are not known: %s", error)
