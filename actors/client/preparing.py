@@ -111,7 +111,9 @@ def prepare(
     )
 
 
-def _prepare_single(events: Document | dict[Any, Any], key: str, contents: bool, strict: bool) -> PublishedEvents | None:
+def _prepare_single(
+    events: Document | dict[Any, Any], key: str, contents: bool, strict: bool
+) -> PublishedEvents | None:
     """Does the same for one event, in a fraction of the time. Returns None for an event that is bad, or of which something is left
     out."""
     document = events if isinstance(events, Document) else None

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,9 @@ class RoutingTable:
         self._settings = settings
         self._applying = threading.Lock()
         """Held while a note is applied, so that notes are applied one after the other. Taken before the lock of `_changed`."""
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        """The condition of the lock. What a batch does takes the lock itself, in half of the time."""
         self._lease_until = 0.0
         self._serial, self._version = 0, 0
         self._confirmed = 0
@@ -169,47 +171,51 @@ class RoutingTable:
         self._version = max(self._version, news.version)
         self._moving = news.moving
 
-    @contextmanager
-    def view(self, batch: EventBatch, deadline: Deadline) -> Iterator[RoutingView]:
+    def view(self, batch: EventBatch, deadline: Deadline) -> ViewInUse:
         """Provides the table for one batch, which counts as in flight until the block ends. Raises UnavailableError if there is no lease
         within the deadline."""
+        return ViewInUse(self, batch, deadline)
+
+    def begin(self, batch: EventBatch, deadline: Deadline) -> tuple[RoutingView, int]:
+        """Returns the view of a batch, and the generation to `end`."""
         attributes = batch.attributes()
-        with self._changed:
-            if not self._changed.wait_for(self._has_lease, deadline.left):
+        with self._lock:
+            if not self._has_lease() and not self._changed.wait_for(self._has_lease, deadline.left):
                 raise UnavailableError("the registry", "has not answered this coordinator for longer than a lease")
             begun = self._generation
             self._in_flight[begun] = self._in_flight.get(begun, 0) + 1
             shards = self._routes.visited(attributes)
-            needed = tuple(int(self._needed[shard]) for shard in shards)
+            needed = tuple([int(self._needed[shard]) for shard in shards])
             view = RoutingView(self._lineage, self._version, shards, needed, self._moving, self.rules, self._attachment)
-        try:
-            yield view
-        finally:
-            with self._changed:
-                self._in_flight[begun] -= 1
-                if not self._in_flight[begun]:
-                    del self._in_flight[begun]
-                    self._changed.notify_all()
+        return view, begun
+
+    def end(self, begun: int) -> None:
+        """Ends a batch that began in this generation."""
+        with self._lock:
+            self._in_flight[begun] -= 1
+            if not self._in_flight[begun]:
+                del self._in_flight[begun]
+                self._changed.notify_all()
 
     def is_current(self, view: RoutingView) -> bool:
         """Returns whether the view may still be used, that is, whether the whole state has not been loaded again since."""
-        with self._changed:
+        with self._lock:
             return view.attachment == self._attachment
 
     def held(self, view: RoutingView) -> bool:
         """Returns whether a matched batch counts: its view and the lease are still valid, so that the registry cannot have gone on
         without this batch. The registry waits for a coordinator's batches only while the coordinator has its lease."""
-        with self._changed:
+        with self._lock:
             return view.attachment == self._attachment and self._has_lease()
 
     def names_of(self, lineage: str, codes: Sequence[int], deadline: Deadline) -> dict[int, str]:
         """Returns subscribers' names by code. Waits for new ones, because a shard may know of a change before its note has arrived here."""
-        with self._changed:
+        with self._lock:
 
             def known() -> bool:
                 return lineage != self._lineage or all(code in self.names for code in codes)
 
-            if not self._changed.wait_for(known, deadline.left):
+            if not known() and not self._changed.wait_for(known, deadline.left):
                 raise UnavailableError("the registry", "has not notified this coordinator of a new subscriber")
             if lineage != self._lineage:
                 raise UnavailableError("the registry", "has lost its data since, and no longer knows these subscribers")
@@ -230,6 +236,24 @@ class RoutingTable:
                 "subscribers": len(self.names),
                 "rules": len(self.rules),
             }
+
+
+class ViewInUse:
+    """The table for one batch, while a block runs."""
+
+    __slots__ = ("_batch", "_begun", "_deadline", "_table")
+
+    def __init__(self, table: RoutingTable, batch: EventBatch, deadline: Deadline) -> None:
+        self._table, self._batch, self._deadline = table, batch, deadline
+
+    def __enter__(self) -> RoutingView:
+        view, self._begun = self._table.begin(self._batch, self._deadline)
+        return view
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._table.end(self._begun)
 
 
 def _change_rules(rules: PriorityRules, changes: Sequence[RuleChange]) -> None:

@@ -11,7 +11,7 @@ import logging
 import os
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,6 +40,7 @@ PAUSE = 0.1
 FEW_IDS = 16
 """Up to this number of ids are sent as they are; an Arrow column of a few strings takes longer to make, and to read."""
 LOADING = -1
+NOTHING: AbstractContextManager[None] = nullcontext()
 OTHER_LINEAGE = "has the data of another registry than this batch"
 
 
@@ -62,7 +63,8 @@ class Shard:
         self._provisional: set[int] = set()
         self._epoch, self._version, self._lineage = 0, LOADING, ""
         self._changing = threading.RLock()
-        self._advanced = threading.Condition()
+        self._lock = threading.RLock()
+        self._advanced = threading.Condition(self._lock)
         self._large = LevelLock()
         """Admits one large batch at a time, the most urgent first: two at once would evict each other's data from the processor's
         caches. A less urgent one gives way between parts of its work. Replies to other batches may be sent meanwhile."""
@@ -80,18 +82,23 @@ class Shard:
         started = time.perf_counter()
         self._catch_up(request.lineage, request.needed, request.timeout)
         batch = request.events.batch
-        with self._advanced:
+        with self._lock:
             content, version = self._content, self._version
             if self._lineage != request.lineage:
                 raise UnavailableError(f"shard {self.number}", OTHER_LINEAGE)
-        with content.columns.reading(), nullcontext() if request.events.small else self._large.held(request.level):
-            found = content.index.match_distinct(batch)
-            known = content.columns.resolve(found.ids, found.times)
+        columns = content.columns
+        generation = columns.begin_reading()
+        try:
+            with NOTHING if request.events.small else self._large.held(request.level):
+                found = content.index.match_distinct(batch)
+                known = columns.resolve(found.ids, found.times)
+        finally:
+            columns.end_reading(generation)
         numbers = found.ids if request.numbers else None
         ids = known.ids if len(known.ids) <= FEW_IDS else packed_ids(known.ids)
         matches = ShardMatches(found.offsets, found.places, ids, known.subscribers, numbers)
         seconds = time.perf_counter() - started
-        with self._advanced:
+        with self._lock:
             self._events += batch.size
             self._matches += len(matches)
             self._batches += 1

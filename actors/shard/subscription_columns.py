@@ -2,14 +2,12 @@
 
 Numbers only grow, and most are removed at some time. So they are stored in pages, and a page without a live number is reused for other
 numbers. A reader may resolve the matches of a snapshot that is older than the last removal, so a page is reused only when no reader is left
-that began before the page was retired (`reading`).
+that began before the page was retired (`begin_reading`).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,19 +76,19 @@ class SubscriptionColumns:
         columns = (self._page_of, *self._pool, self._alive)
         return sum(column.nbytes for column in columns if column is not None)
 
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Protects a reader: matches that are found and resolved in this block are resolved correctly, whatever is removed meanwhile."""
+    def begin_reading(self) -> int:
+        """Protects a reader: matches that are found and resolved before `end_reading`, which takes what this returns, are resolved
+        correctly, whatever is removed meanwhile."""
         with self._lock:
             generation = self._generation
             self._readers[generation] = self._readers.get(generation, 0) + 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._readers[generation] -= 1
-                if not self._readers[generation]:
-                    del self._readers[generation]
+        return generation
+
+    def end_reading(self, generation: int) -> None:
+        with self._lock:
+            self._readers[generation] -= 1
+            if not self._readers[generation]:
+                del self._readers[generation]
 
     def put(self, numbers: NDArray[np.int64], ids: NDArray[Any], subscribers: NDArray[np.int32]) -> None:
         """Adds subscriptions with distinct numbers. To be called before they can be matched."""

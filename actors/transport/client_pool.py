@@ -268,7 +268,7 @@ class PendingRequest:
 
 
 def _fits(frame: Frame) -> bool:
-    return len(frame.columns) <= MOST_COLUMNS and frame.nbytes <= LARGEST_REQUEST
+    return frame.nbytes <= LARGEST_REQUEST and len(frame.columns) <= MOST_COLUMNS
 
 
 def _in_a_thread(task: Callable[[], None]) -> None:

@@ -32,8 +32,8 @@ HEAD = struct.Struct("!BHI")
 columns."""
 LENGTH = struct.Struct("!Q")
 MOST_COLUMNS = 1 << 14
-READ_FIRST = 1 << 13
-"""The bytes to read at first: the whole of a small frame."""
+READ_FIRST, SMALL = 1 << 13, 1 << 11
+"""The bytes to read at first, and the most bytes of a small frame."""
 LONGEST_STEP, SHORTEST_STEP = 0.5, 1e-3
 """The seconds of one step of waiting for a frame."""
 TIMEVAL = struct.Struct("ll")
@@ -118,7 +118,7 @@ class Connection:
 
     def send(self, frame: Frame) -> None:
         if not frame.columns:
-            self._give(HEAD.pack(frame.kind, 0, len(frame.header)) + frame.header)
+            self._give(HEAD.pack(frame[0], 0, len(frame[1])) + frame[1])
             return
         lengths = b"".join(LENGTH.pack(memoryview(column).nbytes) for column in frame.columns)
         self._give(HEAD.pack(frame.kind, len(frame.columns), len(frame.header)) + lengths + frame.header)
@@ -138,10 +138,24 @@ class Connection:
 
     def receive(self, wait: float | None, largest: int = LARGEST_REPLY) -> Frame:
         """Returns the next frame, which must begin within `wait` seconds; None waits without limit."""
+        small = self.small(wait)
+        if small is not None:
+            return small
         envelope = self.announced(wait)
         if envelope.nbytes > largest:
             raise ProtocolError(f"a frame of {envelope.nbytes:,} bytes, where {largest:,} are allowed")
         return self.content(envelope)
+
+    def small(self, wait: float | None) -> Frame | None:
+        """Returns the next frame if it is small and has come in one piece. Otherwise returns None, and `announced` must be called next."""
+        begun = self._rest or self._first(wait)
+        if HEAD.size <= len(begun) <= SMALL:
+            kind, columns, header = HEAD.unpack_from(begun)
+            if not columns and len(begun) == HEAD.size + header:
+                self._rest = b""
+                return Frame(kind, begun[HEAD.size :])
+        self._rest = begun
+        return None
 
     def announced(self, wait: float | None) -> Envelope:
         """Returns the sizes of the next frame. `content` must be called next to read the rest. What is read before is `READ_FIRST`
@@ -164,9 +178,6 @@ class Connection:
 
     def content(self, envelope: Envelope) -> Frame:
         header, rest = envelope.header, self._rest
-        if len(rest) == header and not envelope.columns:  # a small frame is in one piece
-            self._rest = b""
-            return Frame(envelope.kind, rest)
         head = rest[:header]
         self._rest = rest[header:]
         if len(head) < header:

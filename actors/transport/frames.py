@@ -29,6 +29,7 @@ __all__ = [
     "check",
     "decoded",
     "number",
+    "packed",
     "seconds",
     "text",
     "truth",

@@ -21,9 +21,11 @@ from actors.transport.frames import (
     ascends,
     check,
     number,
+    packed,
     seconds,
     text,
     truth,
+    unpacked,
 )
 from actors.transport.object_refs import SharedEvents, StoredRef
 from ray_pubsub.sharding.merging import ShardMatches
@@ -34,6 +36,15 @@ FEW_MATCHES = 4096
 """Up to this number of matches travel inline in a reply through Ray; more stay in the object store."""
 NUMBERS, STRINGS, MIXED = range(3)
 """The encodings of a column of ids."""
+FEW_PLAIN = 64
+"""Up to this number of matches of one event are sent as they are. Columns of a few numbers take longer to make and to read."""
+IDS = frozenset({int, str})
+NO_MATCHES: Sequence[Any] = ([], [], None)
+PLACES_OF_ONE = np.arange(FEW_PLAIN, dtype=np.int32)
+PLACES_OF_ONE.flags.writeable = False
+NONE = ShardMatches.none(1)
+for _column in (NONE.offsets, NONE.places, NONE.ids, NONE.subscribers, NONE.numbers):
+    _column.flags.writeable = False
 PLACES = {2: np.uint16, 4: np.int32}
 """The types of a match's place, by their size in bytes."""
 
@@ -56,15 +67,17 @@ class MatchRequest:
     def frame(self, longest: float = math.inf) -> Frame:
         """Returns the request; the shard waits at most `longest` seconds for the version that it needs."""
         events = self.events.encoded()
-        timeout = float(min(self.timeout, longest))
+        timeout = float(self.timeout if self.timeout < longest else longest)
         fields = (events.header, self.lineage, self.needed, timeout, self.numbers, self.level)
+        if not events.columns:
+            return Frame(MATCH, packed(fields))
         return FrameWriter(events.columns).frame(MATCH, fields)
 
 
 def read_request(frame: Frame) -> MatchRequest:
     """Reads a request. Raises ProtocolError, or any other exception for a frame that is not valid (`frames.decoded`)."""
     check(frame.kind == MATCH, "not a batch to be matched")
-    header, lineage, needed, timeout, numbers, level = FrameReader(frame.header, (), fields=6).fields
+    header, lineage, needed, timeout, numbers, level = unpacked(frame.header)
     batch, encoded = decode_events(header, frame.columns)
     check(len(encoded.columns) == len(frame.columns), "columns that nothing refers to")
     shared = SharedEvents(batch, encoded)
@@ -91,23 +104,35 @@ class ShardReply:
     def frame(self) -> Frame:
         assert isinstance(self.matches, ShardMatches)
         writer = FrameWriter()
-        fields = (self.epoch, self.version, self.seconds, *written_matches(writer, self.matches))
-        return writer.frame(REPLY, fields)
+        fields = (self.epoch, self.version, self.seconds, written_matches(writer, self.matches))
+        return Frame(REPLY, packed(fields), writer.columns)
 
 
 def read_reply(frame: Frame, events: int | None = None) -> ShardReply:
     """Reads a reply. `events` is the number of events in the request. Raises ProtocolError, or any other exception for a frame that is
     not valid."""
-    reader = FrameReader(frame.header, frame.columns, fields=8)
-    epoch, version, took, *columns = reader.fields
-    matches = read_matches(reader, columns)
-    reader.finish()
+    fields = unpacked(frame.header)
+    check(type(fields) is list and len(fields) == 4, "a reply that is none")
+    epoch, version, took, columns = fields
+    if len(columns) == 3:
+        matches = _read_plain(*columns)
+    else:
+        reader = FrameReader(frame.header, frame.columns, fields=4)
+        matches = read_matches(reader, columns)
+        reader.finish()
     check(events is None or matches.events == events, "a reply about another number of events")
     return ShardReply(number(epoch), number(version), seconds(took), len(matches), matches)
 
 
 def written_matches(writer: FrameWriter, matches: ShardMatches) -> Sequence[Any]:
-    """Returns the matches as five fields of a header."""
+    """Returns the matches as five fields of a header; few matches of one event as they are, in three."""
+    if len(matches.places) <= FEW_PLAIN and len(matches.offsets) == 2 and isinstance(matches.ids, np.ndarray):
+        places, numbers = matches.places, matches.numbers
+        return (
+            matches.ids[places].tolist(),
+            matches.subscribers[places].tolist(),
+            None if numbers is None else numbers[places].tolist(),
+        ) if len(places) else NO_MATCHES  # fmt: skip
     return (
         writer.column(matches.offsets),
         (matches.places.itemsize, writer.column(matches.places)),
@@ -118,6 +143,8 @@ def written_matches(writer: FrameWriter, matches: ShardMatches) -> Sequence[Any]
 
 
 def read_matches(reader: FrameReader, fields: Sequence[Any]) -> ShardMatches:
+    if len(fields) == 3:
+        return _read_plain(*fields)
     first, (width, second), third, fourth, fifth = fields
     offsets, places = reader.column(first, np.int64), reader.column(second, PLACES[width])
     ids, subscribers = _read_ids(reader, third), reader.column(fourth, np.int32)
@@ -130,6 +157,25 @@ def read_matches(reader: FrameReader, fields: Sequence[Any]) -> ShardMatches:
         check(_largest(places) < len(subscribers), "a match of a subscription that is not there")
         check(_largest(subscribers) < 2**31, "a subscriber with a negative number")
     return ShardMatches(offsets, places, ids, subscribers, numbers)
+
+
+def _read_plain(ids: Any, subscribers: Any, numbers: Any) -> ShardMatches:
+    """Reads the matches of one event."""
+    if not ids and not subscribers:
+        return NONE
+    count = len(ids)
+    check(type(ids) is list and set(map(type, ids)) <= IDS, "ids that are neither texts nor numbers")
+    check(type(subscribers) is list and count == len(subscribers) <= len(PLACES_OF_ONE), "ids of other subscriptions")
+    check(set(map(type, subscribers)) == {int} and min(subscribers) >= 0, "a subscriber with a negative number")
+    codes = np.array(subscribers, np.int32)
+    if numbers is not None:
+        check(type(numbers) is list and len(numbers) == count, "numbers of other subscriptions")
+        numbers = np.array(numbers, np.int64)
+    column = np.array(ids, np.int64 if str not in map(type, ids) else object)
+    offsets = np.array([0, count])
+    for each in (offsets, codes, column):
+        each.flags.writeable = False  # as what is read from a frame in columns
+    return ShardMatches(offsets, PLACES_OF_ONE[:count], column, codes, numbers)
 
 
 def _largest(column: NDArray[Any]) -> int:

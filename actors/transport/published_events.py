@@ -11,7 +11,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from actors.transport.event_codec import decode_events
-from actors.transport.frames import PUBLISH, Frame, FrameReader, FrameWriter, check, number, seconds, text, truth
+from actors.transport.frames import (
+    PUBLISH,
+    Frame,
+    FrameReader,
+    FrameWriter,
+    check,
+    number,
+    packed,
+    seconds,
+    text,
+    truth,
+    unpacked,
+)
 from actors.transport.object_refs import SharedEvents
 from ray_pubsub.errors import EventError
 from ray_pubsub.model.event_batch import EventBatch
@@ -27,6 +39,9 @@ __all__ = [
 ]
 
 
+FIELDS_OF_ONE = 8
+"""The fields of a publication of one event."""
+NOTHING = type(None)
 MOST_WARNINGS = 100
 """The most warnings of one publication that are kept for its result."""
 
@@ -93,6 +108,20 @@ class PublishRequest:
 
     def frame(self) -> Frame:
         events, encoded = self.events, self.events.shared.encoded()
+        contents = events.contents
+        if len(events) == 1 and not (events.errors or encoded.columns) and type(contents) in (list, NOTHING):
+            content, identity = contents[0] if contents else None, events.ids.item(0)
+            one = (
+                encoded.header,
+                self.deliver,
+                self.key,
+                float(self.timeout),
+                float(self.age),
+                identity,
+                events.given_ids,
+                content,
+            )
+            return Frame(PUBLISH, packed(one))
         writer = FrameWriter(encoded.columns)
         fields = (
             encoded.header,
@@ -112,6 +141,9 @@ class PublishRequest:
 def read_publish_request(frame: Frame) -> PublishRequest:
     """Reads a request. Raises ProtocolError, or any other exception for a frame that is not valid (`frames.decoded`)."""
     check(frame.kind == PUBLISH, "not a publication")
+    fields = unpacked(frame.header)
+    if type(fields) is list and len(fields) == FIELDS_OF_ONE:
+        return _read_one(*fields, frame)
     reader = FrameReader(frame.header, frame.columns, fields=10)
     header, deliver, key, timeout, age, positions_field, ids_field, given, contents_field, errors = reader.fields
     batch, encoded = decode_events(header, frame.columns)
@@ -124,6 +156,21 @@ def read_publish_request(frame: Frame) -> PublishRequest:
     shared, found = SharedEvents(batch, encoded), read_errors(errors, len(ids))
     events = PublishedEvents(shared, positions, ids, truth(given), contents, found, frame.nbytes)
     return PublishRequest(events, truth(deliver), text(key), seconds(timeout), seconds(age))
+
+
+def _read_one(
+    header: Any, deliver: Any, key: Any, timeout: Any, age: Any, identity: Any, given: Any, content: Any, frame: Frame
+) -> PublishRequest:
+    """Reads a publication of one good event."""
+    batch, encoded = decode_events(header, ())
+    check(batch.size == 1 and not frame.columns, "ids of other events")
+    check(type(deliver) is type(given) is bool and type(key) is str, "a publication that is none")
+    check(type(content) in (bytes, NOTHING), "contents that are not packed")
+    check(type(identity) in (str, int, NOTHING), "ids that are neither texts nor numbers")
+    ids = np.array([identity], np.int64) if type(identity) is int else ids_of([identity])
+    contents = None if content is None else [content]
+    events = PublishedEvents(SharedEvents(batch, encoded), None, ids, given, contents, [], len(frame.header))
+    return PublishRequest(events, deliver, key, seconds(timeout), seconds(age))
 
 
 def _check_positions(positions: NDArray[np.int64] | None, size: int, published: int) -> None:

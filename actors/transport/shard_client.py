@@ -62,9 +62,7 @@ class ShardClient:
             for call in calls:
                 call.cancel()
             raise
-        return [
-            _retryable(shard, reply) for (shard, _), reply in zip(requests, replies(calls, deadline), strict=True)
-        ]
+        return [_retryable(shard, reply) for (shard, _), reply in zip(requests, replies(calls, deadline), strict=True)]
 
     def fetch(self, stored: StoredRef) -> Any:
         """Maps an object from the object store into this process."""

@@ -89,7 +89,10 @@ def _check_plain(kind: int, plain: Any) -> None:
 
 
 def _list(packed: Any, depth: int) -> tuple[Any, ...]:
-    check(type(packed) is list and len(packed) <= LIST_ELEMENTS and depth <= EVENT_DEPTH, "a list that is none, or too deep")
+    check(
+        type(packed) is list and len(packed) <= LIST_ELEMENTS and depth <= EVENT_DEPTH,
+        "a list that is none, or too deep",
+    )
     found: list[Any] = []
     for each in packed:
         if each is None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from actors.transport.connection import LARGEST_REPLY, LARGEST_REQUEST, Connection, Envelope, SocketAddress
+from actors.transport.connection import LARGEST_REPLY, LARGEST_REQUEST, Connection, SocketAddress
 from actors.transport.frames import NO_REPLY, Frame, ProtocolError
 from actors.transport.handshake import AuthenticationError
 from actors.transport.socket_folder import SOCKET, private_folder, remove_abandoned
@@ -40,8 +40,8 @@ class UnixServer:
 
     `role` is the actor's name. `handshake` is the seconds for each message of the handshake. `taking` is the seconds within which the
     client must take some of a reply: it may first wait for others, or be busy with an earlier one; after that it has to ask again.
-    `most_bytes` bounds all requests that are being read or answered; a larger request is read only alone. Raises OSError if there is no
-    safe place for the socket.
+    `most_bytes` bounds all requests that are being read or answered, but for small ones; a larger request is read only alone. Raises
+    OSError if there is no safe place for the socket.
     """
 
     def __init__(
@@ -127,9 +127,10 @@ class UnixServer:
             connection.admit(self.address, self._user)
             connection.seconds = self._taking
             while True:
-                reply = self._reply_within_bounds(connection, connection.announced(None))
+                request = connection.small(None)
+                reply = self._reply_within_bounds(connection) if request is None else self._reply(request)
                 connection.send(reply)
-                del reply  # frees the reply while no request comes
+                del request, reply  # frees them while no request comes
         except EOFError:
             pass
         except (AuthenticationError, PermissionError, ProtocolError) as error:
@@ -141,9 +142,10 @@ class UnixServer:
                 self._connections.discard(connection)
             connection.close()
 
-    def _reply_within_bounds(self, connection: Connection, envelope: Envelope) -> Frame:
+    def _reply_within_bounds(self, connection: Connection) -> Frame:
         """Reads and answers a request if there is room for it; nothing of it is read before. Through Ray a request waits outside of this
         process."""
+        envelope = connection.announced(None)
         size = envelope.nbytes
         with self._lock:
             room = LARGEST_REQUEST if self._most_bytes is None or not self._bytes else self._most_bytes - self._bytes

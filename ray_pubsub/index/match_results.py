@@ -37,7 +37,9 @@ class DistinctMatches(NamedTuple):
 EACH, ONCE = np.arange(256, dtype=np.int32), np.ones(256, np.int32)
 """The places of the matches of a single event, and how often each occurs; columns of a few numbers take longer to make than to match."""
 NOTHING = np.zeros(2, np.int64)
-EACH.flags.writeable = NOTHING.flags.writeable = False  # nobody may change what all share; ONCE is passed to kernels, which only read it
+EACH.flags.writeable = NOTHING.flags.writeable = (
+    False  # nobody may change what all share; ONCE is passed to kernels, which only read it
+)
 
 
 def distinct_slots(slots: NDArray[np.int64], end: int) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int32]]:

@@ -40,9 +40,10 @@ def intervals(*rows: tuple[int, str, int]) -> ShardColumns:
 
 
 def matching(content: ShardContent, x: int) -> list[str]:
-    with content.columns.reading():
-        found = content.index.match_many([{"x": x}])
-        ids = content.columns.resolve(found.subscription_ids).ids
+    reader = content.columns.begin_reading()
+    found = content.index.match_many([{"x": x}])
+    ids = content.columns.resolve(found.subscription_ids).ids
+    content.columns.end_reading(reader)
     return sorted(ids.tolist())
 
 

@@ -65,11 +65,9 @@ def test_against_a_dict(steps: list[tuple[str, Any]]) -> None:
             columns.drop(np.array(argument, np.int64))
             living -= set(argument)
         elif step == "begin":
-            reader = columns.reading()
-            reader.__enter__()
-            readers.append((reader, set(living)))
+            readers.append((columns.begin_reading(), set(living)))
         elif step == "end" and readers:
-            readers.pop(argument % len(readers))[0].__exit__(None, None, None)
+            columns.end_reading(readers.pop(argument % len(readers))[0])
         elif step == "read" and readers:
             seen = readers[argument % len(readers)][1]
             check(columns, seen)
@@ -78,11 +76,11 @@ def test_against_a_dict(steps: list[tuple[str, Any]]) -> None:
         assert len(columns) == len(living)
         known = columns.known(np.array(NUMBERS, np.int64))
         assert {number for number, there in zip(NUMBERS, known.tolist(), strict=True) if there} == living
-    for _, seen in readers:
+    for reader, seen in readers:
         check(columns, seen)
         for number in seen & living:
             counts[number] += 1
-        reader.__exit__(None, None, None)
+        columns.end_reading(reader)
     found = columns.counts()
     assert {
         number: (identity, code) for number, identity, code in zip(*(each.tolist() for each in found[:3]), strict=True)
@@ -119,18 +117,16 @@ def test_a_page_that_was_emptied_twice_is_given_away_once() -> None:
     """Emptied while one reads, filled and emptied while another does: only when the second has ended may it go."""
     columns = SubscriptionColumns()
     put(columns, [0])
-    first = columns.reading()
-    first.__enter__()
+    first = columns.begin_reading()
     columns.drop(np.array([0], np.int64))
     put(columns, [5])
-    second = columns.reading()
-    second.__enter__()
+    second = columns.begin_reading()
     columns.drop(np.array([5], np.int64))
-    first.__exit__(None, None, None)
+    columns.end_reading(first)
     put(columns, [PAGE])
     put(columns, [2 * PAGE])
     check(columns, {5})
-    second.__exit__(None, None, None)
+    columns.end_reading(second)
     put(columns, [70 * PAGE])
     put(columns, [3 * PAGE])
     check(columns, {PAGE, 2 * PAGE, 3 * PAGE, 70 * PAGE})

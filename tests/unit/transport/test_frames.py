@@ -205,6 +205,13 @@ def changed(frame: Frame, place: int, value: Any) -> Frame:
     return Frame(frame.kind, packed(fields), frame.columns)
 
 
+def changed_matches(frame: Frame, place: int, value: Any) -> Frame:
+    """A reply whose matches have another field."""
+    matches = unpacked(frame.header)[3]
+    matches[place - 3] = value
+    return changed(frame, 3, matches)
+
+
 def inside(request: MatchRequest, place: int, value: Any) -> Frame:
     """A request whose batch has another field."""
     encoded = request.events.encoded()
@@ -248,7 +255,19 @@ BROKEN_BATCHES: list[tuple[str, int, Any]] = [
     *[("mixed", 3, ["", 1, True, value, 1, "", 1.0]) for value in (1.0, 2**63, None, "x")],
     *[
         ("one list", 3, [value])
-        for value in (5, "x", {}, [5], [[1, 2]], [[9, 1]], [["0", 1]], [[1, "x", 2]], [{"a": 5}], [{5: [0, 1]}], [[4, 5]])
+        for value in (
+            5,
+            "x",
+            {},
+            [5],
+            [[1, 2]],
+            [[9, 1]],
+            [["0", 1]],
+            [[1, "x", 2]],
+            [{"a": 5}],
+            [{5: [0, 1]}],
+            [[4, 5]],
+        )
     ],
 ]
 
@@ -298,7 +317,35 @@ def test_a_reply_with_a_wrong_field_is_refused(place: int, value: Any) -> None:
     frame = shard_reply("with numbers").frame()
     decoded(read_reply, frame)
     with pytest.raises(ProtocolError):
-        decoded(read_reply, changed(frame, place, value))
+        decoded(read_reply, changed_matches(frame, place, value) if place > 2 else changed(frame, place, value))
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        *[(3, value) for value in (None, 5, "ab", [1], [1, 2.5], [1, None], [1, 2**63], [1, True])],
+        *[(4, value) for value in (None, [1], [1, -1], [1, 2**31], [1, "x"], [True, 1], [1.0, 1.0])],
+        *[(5, value) for value in ([1], [1, "x"], 5, [1, 2**63])],
+    ],
+)
+def test_a_reply_about_one_event_with_a_wrong_field_is_refused(place: int, value: Any) -> None:
+    matches = ShardMatches.each(np.array([0, 2]), np.array([5, 7]), np.array([1, 2], np.int32), np.array([8, 9]))
+    frame = ShardReply(3, 11, 0.25, 2, matches).frame()
+    assert same_matches(decoded(read_reply, frame).matches, matches)
+    with pytest.raises(ProtocolError):
+        decoded(read_reply, changed_matches(frame, place, value))
+
+
+@pytest.mark.parametrize("ids", [np.array([5, 7, 5]), np.array(["x", 7, "ü"], object), np.array([], np.int64)])
+def test_few_matches_of_one_event_arrive_equal(ids: Any) -> None:
+    places = np.arange(len(ids), dtype=np.int32)[::-1].copy()
+    offsets, numbers = np.array([0, len(ids)]), np.arange(len(ids))
+    matches = ShardMatches(offsets, places, ids, np.arange(len(ids), dtype=np.int32), numbers)
+    found = decoded(read_reply, sent(ShardReply(3, 11, 0.25, len(ids), matches).frame())).matches
+    assert isinstance(found, ShardMatches) and found.numbers is not None
+    assert found.match_ids.tolist() == matches.match_ids.tolist()
+    assert found.match_subscribers.tolist() == matches.match_subscribers.tolist()
+    assert found.numbers[found.places].tolist() == numbers[places].tolist()
 
 
 @pytest.mark.parametrize(
