@@ -117,7 +117,7 @@ def _prepare_single(
     """Does the same for one event, in a fraction of the time. Returns None for an event that is bad, or of which something is left
     out."""
     document = events if isinstance(events, Document) else None
-    event = events if document is None else document.event
+    event = events.event if isinstance(events, Document) else events
     try:
         single = read_single(event, None, strict=strict)
         if single.warnings or not all(map(is_unicode, single.names)):

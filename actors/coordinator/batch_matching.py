@@ -87,16 +87,18 @@ class BatchMatcher:
         if not view.shards or not batch.size:
             return MatchedBatch(view, [], [])
         needed = dict(zip(view.shards, view.needed, strict=True))
-        first: Sequence[ShardReply | Exception] | None = self._shards.match(
+        replies = self._shards.match(
             [
                 (shard, MatchRequest(events.shared, view.lineage, version, deadline.left, view.moving, level))
                 for shard, version in needed.items()
             ],
             deadline.left,
         )
-        parts = [reply.matches for reply in first if isinstance(reply, ShardReply) and reply.matches is not None]
+        parts = [reply.matches for reply in replies if isinstance(reply, ShardReply) and reply.matches is not None]
         if len(parts) == len(needed):  # all have answered at once, as nearly always
             return MatchedBatch(view, self._each_once(parts, batch.size) if view.moving else parts, [])
+
+        first: Sequence[ShardReply | Exception] | None = replies
 
         def ask(queries: Sequence[ShardQuery], timeout: float) -> Sequence[ShardReply | Exception]:
             nonlocal first

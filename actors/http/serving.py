@@ -123,7 +123,7 @@ def uvicorn_server(app: Application, settings: HttpSettings) -> Any:
     try:
         import uvicorn
 
-        from actors.http.bounded_connection import BoundedConnection
+        from actors.http.connections.bounded_connection import BoundedConnection
     except ImportError as error:
         raise SettingError("http", f"needs: pip install 'ray-pubsub[http]' ({error})") from None
     # Warnings are what clients cause: each bad request would be a line in the log.

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from actors.transport.actor_handles import own_node
 from actors.transport.calls import Deadline, answer, fetched, retried, stored
-from actors.transport.client_pool import ClientPool
-from actors.transport.connection import SocketAddress
 from actors.transport.dispatch import Call
 from actors.transport.frames import Frame
 from actors.transport.publish_reply import PublishReply, read_publish_reply
 from actors.transport.published_events import PublishedEvents, PublishRequest
+from actors.transport.sockets.client_pool import ClientPool
+from actors.transport.sockets.connection import SocketAddress
 
 __all__ = ["CoordinatorClient", "Publication"]
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from actors.transport.calls import Deadline, answer_async, answers
-from actors.transport.client_pool import ClientPool
 from actors.transport.error_codec import error_frame, read_error
 from actors.transport.frames import ERROR, REPLY, Frame, check, decoded
+from actors.transport.sockets.client_pool import ClientPool
 from ray_pubsub.errors import FencedError, RayPubSubError, UnavailableError
 
 __all__ = ["Call", "RemoteRequest", "answering", "replies"]

@@ -43,7 +43,7 @@ NO_MATCHES: Sequence[Any] = ([], [], None)
 PLACES_OF_ONE = np.arange(FEW_PLAIN, dtype=np.int32)
 PLACES_OF_ONE.flags.writeable = False
 NONE = ShardMatches.none(1)
-for _column in (NONE.offsets, NONE.places, NONE.ids, NONE.subscribers, NONE.numbers):
+for _column in (NONE.offsets, NONE.places, NONE.ids, NONE.subscribers):
     _column.flags.writeable = False
 PLACES = {2: np.uint16, 4: np.int32}
 """The types of a match's place, by their size in bytes."""

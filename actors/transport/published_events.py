@@ -143,7 +143,7 @@ def read_publish_request(frame: Frame) -> PublishRequest:
     check(frame.kind == PUBLISH, "not a publication")
     fields = unpacked(frame.header)
     if type(fields) is list and len(fields) == FIELDS_OF_ONE:
-        return _read_one(*fields, frame)
+        return _read_one(fields, frame)
     reader = FrameReader(frame.header, frame.columns, fields=10)
     header, deliver, key, timeout, age, positions_field, ids_field, given, contents_field, errors = reader.fields
     batch, encoded = decode_events(header, frame.columns)
@@ -158,10 +158,9 @@ def read_publish_request(frame: Frame) -> PublishRequest:
     return PublishRequest(events, truth(deliver), text(key), seconds(timeout), seconds(age))
 
 
-def _read_one(
-    header: Any, deliver: Any, key: Any, timeout: Any, age: Any, identity: Any, given: Any, content: Any, frame: Frame
-) -> PublishRequest:
+def _read_one(fields: list[Any], frame: Frame) -> PublishRequest:
     """Reads a publication of one good event."""
+    header, deliver, key, timeout, age, identity, given, content = fields
     batch, encoded = decode_events(header, ())
     check(batch.size == 1 and not frame.columns, "ids of other events")
     check(type(deliver) is type(given) is bool and type(key) is str, "a publication that is none")

@@ -33,7 +33,6 @@ from actors.transport.actor_handles import (
     own_node,
 )
 from actors.transport.calls import fetched
-from actors.transport.connection import SocketAddress
 from actors.transport.dispatch import answering
 from actors.transport.frames import Frame
 from actors.transport.matching import FEW_MATCHES, MatchRequest, ShardReply, read_request
@@ -41,7 +40,8 @@ from actors.transport.object_refs import SharedEvents
 from actors.transport.publish_reply import PublishReply
 from actors.transport.published_events import read_publish_request
 from actors.transport.shard_client import ShardClient
-from actors.transport.unix_server import UnixServer
+from actors.transport.sockets.connection import SocketAddress
+from actors.transport.sockets.unix_server import UnixServer
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.sharding.merging import ShardMatches
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from actors.transport.actor_handles import ActorHandles, own_node
 from actors.transport.calls import Deadline, answer, answers, fetched, stored
-from actors.transport.client_pool import PATIENCE, ClientPool
-from actors.transport.connection import SocketAddress
 from actors.transport.dispatch import Call, replies
 from actors.transport.frames import Frame
 from actors.transport.matching import MatchRequest, ShardReply, read_reply
 from actors.transport.object_refs import StoredRef
+from actors.transport.sockets.client_pool import PATIENCE, ClientPool
+from actors.transport.sockets.connection import SocketAddress
 from ray_pubsub.engines.explain.plan import IndexPlan
 from ray_pubsub.errors import FencedError, UnavailableError
 

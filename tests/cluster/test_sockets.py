@@ -19,7 +19,7 @@ import ray
 import ray_pubsub
 from actors.client.server import Server
 from actors.cluster.joining import Joined
-from actors.transport.socket_folder import check_socket
+from actors.transport.sockets.socket_folder import check_socket
 from ray_pubsub import MatchIndex
 from tests.chaos.processes import kill
 

@@ -61,7 +61,7 @@ def only_document(lines: Any) -> Document | None:
     try:
         text = lines.encode() if type(lines) is str else lines  # a lone surrogate is no valid text
         event = json.loads(text.decode())
-    except (ValueError, RecursionError):  # the error is worded by whoever reads it among others
+    except (ValueError, RecursionError):  # the error is worded by the caller, which reads it among others
         return None
     return Document(text, event) if type(event) is dict else None
 

@@ -18,11 +18,11 @@ from actors.client.publish_result import PublishResult
 from actors.client.publishing import Publisher, PublishOptions
 from actors.transport import dispatch
 from actors.transport.calls import Deadline
-from actors.transport.client_pool import ClientPool
 from actors.transport.coordinator_client import Publication
 from actors.transport.object_refs import SMALL_EVENTS
 from actors.transport.publish_reply import PublishReply
 from actors.transport.published_events import PublishRequest
+from actors.transport.sockets.client_pool import ClientPool
 from ray_pubsub.errors import OverloadedError, SettingError, UnavailableError
 from ray_pubsub.model.arguments import check_key
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from actors.http import bounded_connection
-from actors.http.bounded_connection import LARGEST_HEAD, MOST_HEADERS, MOST_PIPELINED
+from actors.http.connections import bounded_connection
+from actors.http.connections.bounded_connection import LARGEST_HEAD, MOST_HEADERS, MOST_PIPELINED
 from actors.http.serving import listening_socket, uvicorn_server
 from actors.http.settings import HttpSettings
 

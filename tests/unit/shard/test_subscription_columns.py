@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -55,7 +54,7 @@ def test_against_a_dict(steps: list[tuple[str, Any]]) -> None:
     columns = SubscriptionColumns()
     living: set[int] = set()
     counts: dict[int, int] = {}
-    readers: list[tuple[AbstractContextManager[None], set[int]]] = []
+    readers: list[tuple[int, set[int]]] = []
     for step, argument in steps:
         if step == "put":
             put(columns, argument)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from actors.transport.client_pool import ClientPool, PendingRequest
-from actors.transport.connection import SocketAddress
 from actors.transport.frames import MATCH, REPLY, Frame, packed, unpacked
-from actors.transport.unix_server import UnixServer
+from actors.transport.sockets.client_pool import ClientPool, PendingRequest
+from actors.transport.sockets.connection import SocketAddress
+from actors.transport.sockets.unix_server import UnixServer
 
 __all__ = ["TIMEOUT", "Finding", "answer", "ask", "content", "frame", "pooled", "reply_of", "serving"]
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from actors.transport import client_pool
-from actors.transport.connection import Connection, SocketAddress
 from actors.transport.frames import REPLY, Frame
-from actors.transport.unix_server import UnixServer
+from actors.transport.sockets import client_pool
+from actors.transport.sockets.connection import Connection, SocketAddress
+from actors.transport.sockets.unix_server import UnixServer
 from ray_pubsub.errors import UnavailableError
 from tests.unit.transport.socket_ends import TIMEOUT, Finding, answer, ask, content, frame, pooled, serving
 

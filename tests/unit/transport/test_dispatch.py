@@ -12,11 +12,11 @@ import pytest
 
 from actors.transport import dispatch
 from actors.transport.calls import Deadline
-from actors.transport.client_pool import ClientPool
 from actors.transport.dispatch import Call, answering, replies
 from actors.transport.frames import MATCH, REPLY, Frame, ProtocolError, packed, unpacked
 from actors.transport.shard_client import InstanceEpochs
-from actors.transport.unix_server import UnixServer
+from actors.transport.sockets.client_pool import ClientPool
+from actors.transport.sockets.unix_server import UnixServer
 from ray_pubsub.errors import FencedError, OverloadedError, RayPubSubError, SettingError, UnavailableError
 from tests.unit.transport.socket_ends import TIMEOUT, Finding, pooled
 

@@ -12,14 +12,14 @@ import pytest
 
 import ray_pubsub
 from actors.coordinator.delivering import packed_contents
-from actors.transport.connection import HEAD, LENGTH, Connection
 from actors.transport.dispatch import answering
 from actors.transport.error_codec import error_frame, read_error
 from actors.transport.frames import REPLY, Frame, ProtocolError, decoded, packed, unpacked
 from actors.transport.matching import MatchRequest, ShardReply, read_reply, read_request
 from actors.transport.publish_reply import PublishReply, read_publish_reply
 from actors.transport.published_events import PublishRequest, read_publish_request
-from actors.transport.unix_server import UnixServer
+from actors.transport.sockets.connection import HEAD, LENGTH, Connection
+from actors.transport.sockets.unix_server import UnixServer
 from ray_pubsub.errors import OverloadedError
 from ray_pubsub.sharding.merging import ShardMatches, merge_matches, subscribers_of
 from tests.unit.transport.messages_to_send import match_request, publish_reply, publish_request, shard_reply

@@ -16,10 +16,17 @@ from stat import S_IMODE
 
 import pytest
 
-from actors.transport.connection import Connection, SocketAddress
-from actors.transport.handshake import HELLO, NONCE, PROOF, AuthenticationError, prove_as_client, prove_as_server
-from actors.transport.socket_folder import PREFIX, check_peer, check_socket, private_folder
-from actors.transport.unix_server import UnixServer
+from actors.transport.sockets.connection import Connection, SocketAddress
+from actors.transport.sockets.handshake import (
+    HELLO,
+    NONCE,
+    PROOF,
+    AuthenticationError,
+    prove_as_client,
+    prove_as_server,
+)
+from actors.transport.sockets.socket_folder import PREFIX, check_peer, check_socket, private_folder
+from actors.transport.sockets.unix_server import UnixServer
 from tests.unit.transport.socket_ends import TIMEOUT, Finding, answer, ask, frame, pooled, serving
 
 SOMEBODY_ELSE = os.geteuid() + 1

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from actors.transport.connection import HEAD, LENGTH, Connection
 from actors.transport.frames import MATCH, Frame, ProtocolError
-from actors.transport.unix_server import UnixServer
+from actors.transport.sockets.connection import HEAD, LENGTH, Connection
+from actors.transport.sockets.unix_server import UnixServer
 from tests.unit.transport.socket_ends import TIMEOUT, Finding, answer, ask, content, pooled, serving
 
 

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from actors.transport.connection import LARGEST_REPLY, LARGEST_REQUEST, Connection, SocketAddress
 from actors.transport.frames import NO_REPLY, Frame, ProtocolError
-from actors.transport.handshake import AuthenticationError
-from actors.transport.socket_folder import SOCKET, private_folder, remove_abandoned
+from actors.transport.sockets.connection import LARGEST_REPLY, LARGEST_REQUEST, Connection, SocketAddress
+from actors.transport.sockets.handshake import AuthenticationError
+from actors.transport.sockets.socket_folder import SOCKET, private_folder, remove_abandoned
 
 __all__ = ["UnixServer"]
 

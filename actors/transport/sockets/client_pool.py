@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from actors.transport.connection import LARGEST_REQUEST, MOST_COLUMNS, Connection, SocketAddress
 from actors.transport.frames import NO_REPLY, Frame, decoded
+from actors.transport.sockets.connection import LARGEST_REQUEST, MOST_COLUMNS, Connection, SocketAddress
 
 __all__ = ["PATIENCE", "ClientPool", "PendingRequest"]
 

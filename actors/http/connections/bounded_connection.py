@@ -12,7 +12,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from actors.http.joined_writes import JoinedWrites
+from actors.http.connections.joined_writes import JoinedWrites
 
 __all__ = ["BoundedConnection"]
 

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from actors.transport.frames import Frame, ProtocolError
-from actors.transport.handshake import prove_as_client, prove_as_server
-from actors.transport.socket_folder import check_peer, check_socket
-from actors.transport.socket_watch import SocketWatch
+from actors.transport.sockets.handshake import prove_as_client, prove_as_server
+from actors.transport.sockets.socket_folder import check_peer, check_socket
+from actors.transport.sockets.socket_watch import SocketWatch
 
 __all__ = ["LARGEST_REPLY", "LARGEST_REQUEST", "MOST_COLUMNS", "Connection", "Envelope", "SocketAddress"]
 

@@ -1,0 +1,1 @@
+"""Connections of HTTP: what they may send, and how answers are written."""
