@@ -18,7 +18,7 @@ import ray_pubsub
 from benchmarks.growth.shard_plan import observed, plan_shards, routes_of_rows, routes_of_texts
 from benchmarks.quick.user_data import Subscriptions, UserDataError, read_event_file, read_subscription_file
 from ray_pubsub.engines.registry import engine_names
-from ray_pubsub.errors import EventError, counted
+from ray_pubsub.errors import EventError, TableError, counted
 from ray_pubsub.index.bulk.predicate_table import PredicateTable
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
@@ -62,7 +62,8 @@ class Budget:
 
 def given(subscriptions: Path, events: Path) -> Data:
     """Returns the user's own."""
-    found, rows = read_subscription_file(subscriptions), read_event_file(events)
+    found = read_subscription_file(subscriptions)
+    rows = read_event_file(events, found.remarks)
     if not len(found) or not len(rows):
         raise UserDataError(
             f"{subscriptions} has {len(found)} subscriptions and {events} {len(rows)} events; both need some"
@@ -158,7 +159,10 @@ def filled(engine: str, subscriptions: Subscriptions) -> tuple[ray_pubsub.MatchI
     index = ray_pubsub.MatchIndex(engine)
     start = time.process_time()
     if subscriptions.intervals is not None:
-        report = index.add_predicates(subscriptions.intervals)
+        try:
+            report = index.add_predicates(subscriptions.intervals)
+        except TableError as error:
+            raise UserDataError(f"the table of intervals: {error}") from error
     else:
         report = index.add_many(subscriptions.ids, subscriptions.texts)
     index.match({})

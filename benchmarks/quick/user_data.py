@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -36,6 +37,9 @@ class Subscriptions:
 
 
 JSON = (".json", ".jsonl", ".ndjson")
+NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"
+MOSTLY = 10
+"""A column of texts of which fewer than one in this many are no numbers was meant to hold numbers."""
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -44,30 +48,48 @@ def read_subscription_file(path: Path) -> Subscriptions:
     if path.suffix in (".txt", ".sql"):
         texts = [line.strip() for line in _text(path).splitlines() if line.strip()]
         return Subscriptions(list(range(len(texts))), texts)
-    table = pa.Table.from_pylist(_json_rows(path)) if path.suffix in JSON else _table(path)
-    names = set(table.column_names)
+    remarks: list[str] = []
+    rows: Any = _json_rows(path, remarks) if path.suffix in JSON else _table(path, remarks)
+    names = {name for row in rows for name in row} if path.suffix in JSON else set(rows.column_names)
     if {"attribute", "low", "high", "id"} <= names:
-        return Subscriptions(list(dict.fromkeys(table["id"].to_pylist())), [], table)
+        table = _intervals(path, rows)
+        return Subscriptions(list(dict.fromkeys(table["id"].to_pylist())), [], table, remarks)
     if "expression" not in names:
         raise UserDataError(
             f"{path}: has the columns {', '.join(sorted(names))}; expected id and expression, or id, attribute, low and high"
         )
-    rows = table["expression"].to_pylist()
-    texts = ["" if text is None else str(text) for text in rows]
-    ids = table["id"].to_pylist() if "id" in names else list(range(len(texts)))
+    given = _column(rows, "expression")
+    texts = ["" if text is None else str(text) for text in given]
+    ids = _column(rows, "id") if "id" in names else list(range(len(texts)))
     often = [id for id, count in Counter(ids).items() if count > 1]
-    repeated = (
-        f"{counted(len(often), 'id')} given more than once, the first {often[0]!r}: only the last row counts"
-        if often
-        else ""
-    )
-    remarks = [repeated] if repeated else []
+    if often:
+        remarks.append(
+            f"{counted(len(often), 'id')} given more than once, the first {often[0]!r}: only the last row counts"
+        )
     return Subscriptions(ids, texts, None, remarks)
 
 
-def read_event_file(path: Path) -> Any:
-    """Returns a list of dicts (JSON) or an Arrow table (CSV, TSV, Parquet)."""
-    return _json_rows(path) if path.suffix in JSON else _table(path)
+def _column(rows: Any, name: str) -> list[Any]:
+    return [row.get(name) for row in rows] if isinstance(rows, list) else rows[name].to_pylist()
+
+
+def _intervals(path: Path, rows: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pylist(rows) if isinstance(rows, list) else rows
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise UserDataError(f"{path}: values of different kinds in one column ({error})") from error
+
+
+def read_event_file(path: Path, remarks: list[str]) -> Any:
+    """Returns a list of dicts (JSON) or an Arrow table (CSV, TSV, Parquet). What the user should know of the file is added to `remarks`."""
+    if path.suffix in JSON:
+        return _json_rows(path, remarks)
+    table = _table(path, remarks)
+    if path.suffix in SEPARATORS:
+        for place, name in enumerate(table.column_names):
+            numbers = _numbers(path, name, table[name], remarks)
+            table = table.set_column(place, name, numbers)
+    return table
 
 
 def _text(path: Path) -> str:
@@ -80,9 +102,9 @@ def _text(path: Path) -> str:
         raise UserDataError(f"{path}, line {line}: not UTF-8; convert the file, for example by iconv") from error
 
 
-def _json_rows(path: Path) -> list[dict[str, Any]]:
-    """One object a line, or one array of objects."""
-    text = _text(path)
+def _json_rows(path: Path, remarks: list[str]) -> list[dict[str, Any]]:
+    """One object a line, or one array of objects. Others are left out, with a remark, unless there is no object at all."""
+    text, bad = _text(path), list[str]()
     if text.lstrip().startswith("["):
         try:
             found = json.loads(text)
@@ -96,23 +118,63 @@ def _json_rows(path: Path) -> list[dict[str, Any]]:
                 try:
                     numbered.append((f"line {number}", json.loads(line)))
                 except ValueError as error:
-                    expected = "expected one object a line, or an array of objects"
-                    raise UserDataError(f"{path}, line {number}: not JSON ({error}); {expected}") from error
-    for place, row in numbered:
-        if not isinstance(row, dict):
-            raise UserDataError(f"{path}, {place}: expected an object, not {type(row).__name__}")
-    return [row for _, row in numbered]
+                    bad.append(f"line {number}: not JSON ({error}); expected one object a line, or an array of objects")
+    bad += [
+        f"{place}: expected an object, not {type(row).__name__}" for place, row in numbered if type(row) is not dict
+    ]
+    rows = [row for _, row in numbered if type(row) is dict]
+    if bad and not rows:
+        raise UserDataError(f"{path}, {bad[0]}")
+    _remark_left_out(path, bad, remarks)
+    return rows
 
 
-def _table(path: Path) -> Any:
+def _table(path: Path, remarks: list[str]) -> Any:
     if not path.is_file():
         raise UserDataError(f"{path}: there is no such file")
     try:
         if path.suffix in (".parquet", ".pq"):
             return pyarrow.parquet.read_table(path)
         if path.suffix in SEPARATORS:
-            parsing = pyarrow.csv.ParseOptions(delimiter=SEPARATORS[path.suffix])
-            return pyarrow.csv.read_csv(path, parse_options=parsing)
+            return _separated(path, SEPARATORS[path.suffix], remarks)
     except (pa.ArrowInvalid, OSError) as error:
         raise UserDataError(f"{path}: {error}") from error
     raise UserDataError(f"{path}: the ending {path.suffix!r} is not known; use .csv, .tsv, .jsonl, .json or .parquet")
+
+
+def _separated(path: Path, separator: str, remarks: list[str]) -> pa.Table:
+    """Reads a CSV or TSV file. Rows with more or fewer values than there are columns are left out, with a remark."""
+    bad: list[str] = []
+
+    def leave_out(row: Any) -> str:
+        bad.append(f"row {row.number}: has {counted(row.actual_columns, 'value')}, not {row.expected_columns}")
+        return "skip"
+
+    table = pyarrow.csv.read_csv(
+        path,
+        pyarrow.csv.ReadOptions(use_threads=False),  # otherwise rows have no numbers
+        pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=leave_out),
+    )
+    for name in table.column_names:
+        if pa.types.is_binary(table[name].type):
+            raise UserDataError(f"{path}, column {name}: not UTF-8; convert the file, for example by iconv")
+    _remark_left_out(path, bad, remarks)
+    return table
+
+
+def _remark_left_out(path: Path, bad: list[str], remarks: list[str]) -> None:
+    if bad:
+        remarks.append(f"{path.name}: {counted(len(bad), 'row')} left out, the first: {bad[0]}")
+
+
+def _numbers(path: Path, name: str, column: pa.ChunkedArray, remarks: list[str]) -> pa.ChunkedArray:
+    """Returns the column. If nearly all of its texts are numbers, it was meant to hold numbers, and the others are left out."""
+    if not pa.types.is_string(column.type):
+        return column
+    number = pc.match_substring_regex(column, NUMBER)
+    others = column.filter(pc.and_(pc.invert(number), pc.greater(pc.utf8_length(column), 0)))
+    if not 0 < len(others) * MOSTLY < pc.sum(number).as_py():
+        return column
+    values = counted(len(others), "value")
+    remarks.append(f"{path.name}: {values} of column {name} left out, not a number, the first {others[0].as_py()!r}")
+    return pc.cast(pc.if_else(number, column, None), pa.float64())

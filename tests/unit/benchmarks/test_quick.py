@@ -39,7 +39,7 @@ def written(folder: Path, name: str, rows: list[dict[str, Any]]) -> Path:
 def test_files(tmp_path: Path, ending: str) -> None:
     rules = read_subscription_file(written(tmp_path, f"rules.{ending}", RULES))
     assert (rules.ids[3], rules.texts[3]) == ("r3", RULES[3]["expression"])
-    assert len(read_event_file(written(tmp_path, f"events.{ending}", EVENTS))) == 30
+    assert len(read_event_file(written(tmp_path, f"events.{ending}", EVENTS), [])) == 30
 
 
 def test_lines_and_intervals(tmp_path: Path) -> None:
@@ -52,8 +52,8 @@ def test_lines_and_intervals(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.jsonl", '{"id": 1}\nnothing\n', r"a\.jsonl, line 2: not JSON"),
-        ("a.jsonl", '{"id": 1, "expression": "a = 1"}\n7\n', "line 2: expected an object, not int"),
+        ("a.jsonl", "nothing\n{\n", r"a\.jsonl, line 1: not JSON"),
+        ("a.jsonl", "\n7\n", "line 2: expected an object, not int"),
         ("a.json", "[1]\n", "element 1: expected an object, not int"),
         ("a.json", '[{"id": 1},', r"a\.json: not JSON"),
         ("a.csv", "id,text\n1,x\n", "has the columns id, text; expected id and expression"),
@@ -65,10 +65,45 @@ def test_what_is_wrong_is_said(tmp_path: Path, name: str, content: str, says: st
     with pytest.raises(UserDataError, match=says):
         read_subscription_file(tmp_path / name)
     with pytest.raises(UserDataError, match="no such file"):
-        read_event_file(tmp_path / "missing.parquet")
+        read_event_file(tmp_path / "missing.parquet", [])
     (tmp_path / "latin.jsonl").write_bytes('{"a": 1}\n{"city": "Köln"}\n'.encode("latin-1"))
     with pytest.raises(UserDataError, match=r"latin\.jsonl, line 2: not UTF-8"):
-        read_event_file(tmp_path / "latin.jsonl")
+        read_event_file(tmp_path / "latin.jsonl", [])
+    (tmp_path / "latin.csv").write_bytes("id,city\n1,Köln\n".encode("latin-1"))
+    with pytest.raises(UserDataError, match=r"latin\.csv, column city: not UTF-8"):
+        read_event_file(tmp_path / "latin.csv", [])
+
+
+def test_a_bad_row_harms_only_itself(tmp_path: Path) -> None:
+    (tmp_path / "rules.jsonl").write_text(
+        '{"id": 1, "expression": "a = 1"}\n{"id": \n7\n{"id": 2, "expression": "a = 2"}\n'
+    )
+    rules = read_subscription_file(tmp_path / "rules.jsonl")
+    assert (rules.ids, rules.texts) == ([1, 2], ["a = 1", "a = 2"])
+    (remark,) = rules.remarks
+    assert remark.startswith("rules.jsonl: 2 rows left out, the first: line 2: not JSON")
+    numbers = "".join(f"{number},x\n" for number in range(20))
+    (tmp_path / "events.csv").write_text(f"price,city\n1\n{numbers}many,x\n,x\n2,3,4\n")
+    remarks: list[str] = []
+    assert len(read_event_file(tmp_path / "events.csv", remarks)) == 22
+    assert remarks == [
+        "events.csv: 2 rows left out, the first: row 2: has 1 value, not 2",
+        "events.csv: 1 value of column price left out, not a number, the first 'many'",
+    ]
+
+
+def test_rules_of_different_kinds_are_refused_one_by_one(tmp_path: Path) -> None:
+    (tmp_path / "rules.jsonl").write_text(
+        '{"id": "r", "expression": "a = 1"}\n{"id": 2, "expression": 5}\n{"expression": "a = 2"}\n'
+    )
+    index, _, refused = filled("auto", read_subscription_file(tmp_path / "rules.jsonl"))
+    assert len(index) == 1 and len(refused) == 2
+    (tmp_path / "rules.csv").write_text("id,attribute,low,high\n1,a,0,1\n2,a,nothing,1\n")
+    with pytest.raises(UserDataError, match="low and high must be of one kind"):
+        filled("auto", read_subscription_file(tmp_path / "rules.csv"))
+    (tmp_path / "rules.json").write_text('[{"id": 1, "attribute": "a", "low": 0, "high": "x"}, {"id": 1, "high": 2}]')
+    with pytest.raises(UserDataError, match="values of different kinds in one column"):
+        read_subscription_file(tmp_path / "rules.json")
 
 
 def test_an_array_and_tabs(tmp_path: Path) -> None:
