@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from actors.shard import level_lock
 from actors.shard.level_lock import LevelLock
 from ray_pubsub import preemption
 from ray_pubsub.preemption import offer, part_of
@@ -70,3 +71,27 @@ def test_while_all_have_one_level_nothing_is_cut_into_parts() -> None:
     for level, cut in ((0, False), (2, False), (2, False), (0, True)):
         with lock.held(level):
             assert (part_of(1000, preemption.PART) < 1000) is cut
+
+
+def test_what_has_waited_long_goes_first_and_gives_way_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, order = LevelLock(), []
+    with lock.held(3):
+        pass
+
+    def hold(level: int) -> None:
+        with lock.held(level):
+            order.append(level)
+
+    threads = [threading.Thread(target=hold, args=(level,)) for level in (0, 2, 1, 3)]
+    with lock.held(1):
+        for count, thread in enumerate(threads, 1):
+            thread.start()
+            ends = time.monotonic() + 60
+            while len(lock._waiters) < count:
+                assert time.monotonic() < ends
+        monkeypatch.setattr(level_lock, "LONGEST", 0.0)
+        offer()
+        order.append(1)
+    for thread in threads:
+        thread.join(60)
+    assert order == [1, 0, 2, 1, 3]
