@@ -83,32 +83,33 @@ def server() -> str:
     """The processes of a server and what goes between them."""
     boxes = {
         "program": (20, 60, "your program", "Server"),
-        "coordinator": (270, 60, "coordinator", "publishes, prioritizes"),
-        "shards": (520, 60, "shards 0 … n", "match"),
-        "mailboxes": (270, 190, "mailboxes", "wait for acknowledgement"),
-        "registry": (520, 190, "registry", "subscriptions, on disk"),
+        "coordinator": (310, 60, "coordinator", "publishes, prioritizes"),
+        "shards": (600, 60, "shards 0 … n", "match"),
+        "mailboxes": (310, 190, "mailboxes", "wait for acknowledgement"),
+        "registry": (600, 190, "registry", "subscriptions, on disk"),
     }
     parts = [_text(20, 30, "each box is a process; each restarts by itself", FAINT)]
     for x, y, title, text in boxes.values():
-        parts.append(f"<rect x='{x}' y='{y}' width='180' height='60' rx='6' fill='#f6f8fa' stroke='{INK}'/>")
+        parts.append(f"<rect x='{x}' y='{y}' width='210' height='60' rx='6' fill='#f6f8fa' stroke='{INK}'/>")
         parts.append(_text(x + 12, y + 26, title, INK, "bold"))
         parts.append(_text(x + 12, y + 46, text, FAINT))
     parts += [
-        _arrow(200, 82, 268, 82, "events"), _arrow(268, 104, 200, 104, ""),
-        _arrow(450, 82, 518, 82, "batches"), _arrow(518, 104, 450, 104, ""),
-        _arrow(360, 120, 360, 188, "deliveries"), _arrow(270, 235, 110, 122, "poll, ack"),
-        _arrow(610, 188, 610, 122, "changes"), _arrow(518, 205, 440, 122, "routes"),
+        _arrow(230, 82, 308, 82), _text(246, 76, "events", BLUE), _arrow(308, 104, 230, 104), _text(242, 120, "matches", BLUE),
+        _arrow(520, 82, 598, 82), _text(532, 76, "batches", BLUE), _arrow(598, 104, 520, 104), _text(532, 120, "matches", BLUE),
+        _arrow(415, 120, 415, 188), _text(424, 160, "deliveries", BLUE),
+        _arrow(308, 230, 110, 122), _text(120, 200, "poll, ack", BLUE),
+        _arrow(705, 188, 705, 122), _text(714, 160, "changes", BLUE),
+        _arrow(598, 205, 500, 122), _text(566, 160, "routes", BLUE),
     ]  # fmt: skip
-    return _svg(720, 270, parts)
+    return _svg(830, 270, parts)
 
 
 def _text(x: float, y: float, text: str, color: str, weight: str = "normal") -> str:
     return f"<text x='{x:g}' y='{y:g}' fill='{color}' font-weight='{weight}' {FONT} xml:space='preserve'>{escape(text)}</text>"
 
 
-def _arrow(x1: int, y1: int, x2: int, y2: int, text: str) -> str:
-    line = f"<line x1='{x1}' y1='{y1}' x2='{x2}' y2='{y2}' stroke='{BLUE}' stroke-width='1.6' marker-end='url(#tip)'/>"
-    return line + (_text((x1 + x2) / 2 - 4 * len(text) + 2, (y1 + y2) / 2 - 6, text, BLUE) if text else "")
+def _arrow(x1: int, y1: int, x2: int, y2: int) -> str:
+    return f"<line x1='{x1}' y1='{y1}' x2='{x2}' y2='{y2}' stroke='{BLUE}' stroke-width='1.6' marker-end='url(#tip)'/>"
 
 
 def _svg(width: int, height: int, parts: list[str]) -> str:

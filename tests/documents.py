@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["DOCUMENTS", "ROOT", "blocks", "extra_of", "needs_a_cluster"]
+__all__ = ["DOCUMENTS", "ROOT", "blocks", "extra_of", "fenced", "needs_a_cluster"]
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -22,6 +22,12 @@ def blocks() -> list[tuple[str, str]]:
                 line = text.count("\n", 0, block.start()) + 2
                 found.append((f"{path.relative_to(ROOT)}:{line}", "\n" * (line - 1) + block[1]))
     return found
+
+
+def fenced(name: str, kind: str = "") -> list[str]:
+    """All blocks of this kind in a document, such as "sh"; without a kind those that name none."""
+    parts = re.split(r"^```(.*)\n", (ROOT / name).read_text(), flags=re.MULTILINE)
+    return [text for named, text in zip(parts[1::4], parts[2::4], strict=True) if named == kind]
 
 
 def needs_a_cluster(code: str) -> bool:

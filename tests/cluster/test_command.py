@@ -1,4 +1,4 @@
-"""The command `ray-pubsub` against a running server: most of it by typer's runner, the rest by the console script itself."""
+"""The command `ray-pubsub` against a running server: most of it by typer's runner, the documents' samples by the console script itself."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from actors.client.server import Server
-from actors.cluster.joining import Joined
 from actors.command.entry import app
+from tests.documents import ROOT, fenced
 
 SCRIPT = Path(sys.executable).with_name("ray-pubsub")
 
@@ -142,48 +142,60 @@ def test_no_such_server(server: Server) -> None:
     assert "no server 'nowhere' runs" in result.stderr and "'shared'" in result.stderr
 
 
-def test_what_comes_through_a_pipe_is_published_by_the_script(server: Server, cluster: Joined) -> None:
-    server.subscribe("piped", "piped.x = 1", id="piped-1")
-    done = subprocess.run(
-        [SCRIPT, "publish", "--server", server.name, "--json"],
-        input=b'{"piped": {"x": 1}}\n{"piped": {"x": 2}}\n',
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["delivered"] == 1
-    assert server.poll("piped")[0].event == {"piped": {"x": 1}}
-
-
-def test_a_server_of_its_own_from_start_to_stop(tmp_path: Path) -> None:
-    """By the console script, without an address: every command finds the server by its name."""
-    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
-    environment |= {"RAY_PUBSUB_RUNTIME_DIR": str(tmp_path / "notes"), "XDG_STATE_HOME": str(tmp_path / "state")}
+def test_a_server_of_its_own_as_the_documents_use_it(tmp_path: Path) -> None:
+    """By the console script, without an address: every command finds the server by its name. What docs/tutorial.md and docs/http.md show is
+    run as it stands there, but for the port and the folder of the token."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    environment |= {"RAY_PUBSUB_RUNTIME_DIR": str(tmp_path / "notes"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    environment["PATH"] = f"{SCRIPT.parent}{os.pathsep}{os.environ['PATH']}"
 
-    def script(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([SCRIPT, *arguments], env=environment, capture_output=True, text=True, check=False)
+    def shell(text: str, *more: str) -> subprocess.CompletedProcess[str]:
+        text = text.replace("8480", str(port)).replace("~/.local/state", str(tmp_path / "state"))
+        command = ["bash", "-e", "-c", text] if not more else [*more, text]
+        return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
 
-    options = ["--shards", "1", "--data-dir", str(tmp_path / "data"), "--http", str(port)]
-    started = script("start", "mine", *options, "--background", "--json")
+    files, in_process, *_, terminal = fenced("docs/tutorial.md")[1:]
+    matched = shell(files + in_process)
+    assert matched.stdout.splitlines() == ["0\tcheap", "1\tblue", "✗ price < 10   (is 20)"], matched.stderr
+    start, serve = fenced("docs/http.md")
+    assert serve == "ray-pubsub serve --port 8480\n"
+    started = shell(f"{start.rstrip()} --shards 1 --json")
     assert started.returncode == 0, started.stderr
     try:
         facts = json.loads(started.stdout)
         assert (facts["data_dir"], facts["http"]) == (str(tmp_path / "data"), f"http://127.0.0.1:{port}/")
+        token = tmp_path / "state" / "ray-pubsub" / "default" / "admin-token"
+        assert facts["token_file"] == str(token)
         with urllib.request.urlopen(f"{facts['http']}readyz", timeout=60) as answer:  # `--background` has waited for it
-            assert json.load(answer) == {"status": "ready", "server": "mine"}
-        assert Path(facts["token_file"]) == tmp_path / "state" / "ray-pubsub" / "mine" / "admin-token"
-        assert Path(facts["token_file"]).exists()
-        other = script("start", "other", "--http", str(port), "--background")
+            assert json.load(answer) == {"status": "ready", "server": "default"}
+        other = shell("ray-pubsub start other --http 8480 --background")
         assert other.returncode == 2 and f"nothing can listen at {port}: Address already in use" in other.stderr
-        subscribed = script("subscribe", "ann", "x = 1", "--id", "a", "-s", "mine")
-        assert (subscribed.returncode, subscribed.stdout) == (0, "a\n"), subscribed.stderr
+        assert terminal.startswith("ray-pubsub start --background") and terminal.endswith("ray-pubsub stop\n")
+        used = shell("\n".join(terminal.splitlines()[1:-1]))
+        assert "1 event, 1 match, 1 delivered\n" in used.stdout and '{"price": 5}\n' in used.stdout, used.stderr
+        assert "deliveries: 0 waiting" in used.stdout
+
+        (requests,) = fenced("docs/http.md", "sh")
+        asked = shell(f"{requests.rstrip()} 2> /dev/null | grep --max-count 1 ^data:")  # a stream has no end
+        assert '"subscriber":"desk-7"' in asked.stdout and 'data: {"' in asked.stdout, asked
+        environment["TOKEN"] = token.read_text().strip()
+        (python,), (javascript,) = fenced("docs/http.md", "python"), fenced("docs/http.md", "js")
+        package = tmp_path / "node_modules" / "ray-pubsub"  # as `npm install FOLDER` makes it
+        package.parent.mkdir()
+        package.symlink_to(ROOT / "clients" / "typescript")
+        for done, event in (
+            (shell(python, sys.executable, "-c"), "{'price': 5}"),
+            (shell(javascript, "node", "--input-type=module", "-e"), "{ price: 5 }"),
+        ):
+            title, *events, removed = done.stdout.splitlines()
+            assert "Cheap" in title and event in events and int(removed) >= 1, (done.stdout, done.stderr)
     finally:
-        stopped = script("stop", "--data-dir", str(tmp_path / "data"))
-    assert (stopped.returncode, stopped.stdout) == (0, "server 'mine' is stopped\n"), stopped.stderr
+        stopped = shell("ray-pubsub stop --data-dir data")
+    assert (stopped.returncode, stopped.stdout) == (0, "server 'default' is stopped\n"), stopped.stderr
     assert list((tmp_path / "notes").iterdir()) == []
-    assert script("status", "-s", "mine").returncode == 3
+    assert shell("ray-pubsub status").returncode == 3
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

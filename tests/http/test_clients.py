@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import ray_pubsub
 from ray_pubsub_http import HttpClient, ProblemError, Subscription
 from tests.http.requesting import Interface
 
@@ -88,6 +89,13 @@ def test_the_typescript_client(interface: Interface) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == "all is well"
+
+
+def test_the_package_has_both_files_and_the_release() -> None:
+    package = json.loads((TYPESCRIPT / "package.json").read_text())
+    assert package["version"] == ray_pubsub.__version__
+    named = {each.removeprefix("./") for each in package["exports"]["."].values()}
+    assert named == set(package["files"]) == {path.name for path in TYPESCRIPT.iterdir()} - {"package.json"}
 
 
 def test_the_types_are_those_of_the_module() -> None:
