@@ -1,4 +1,4 @@
-"""An extension of griffe, which reads docstrings for the site: examples (`>>> …`) become blocks of code. Markdown takes them for quotations."""
+"""An extension of griffe, which reads docstrings for the site: examples (`>>> …`) become code; Markdown takes them for quotations."""
 
 from __future__ import annotations
 

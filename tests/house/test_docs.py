@@ -25,7 +25,7 @@ WITH_EXAMPLES = [
     *(name for name in MODULES if ">>> " in inspect.getsource(importlib.import_module(name))),
     *(
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for folder in ("actors", "spark_bridge", "benchmarks")
+        for folder in ("actors", "spark_bridge", "benchmarks", "docs")
         for path in sorted((ROOT / folder).rglob("*.py"))
         if ">>> " in path.read_text()
     ),

@@ -225,4 +225,4 @@ def _report(account: Account, view: View) -> None:
     view.say("try next", style="bold")
     view.say("  ray-pubsub start -b          a server that stays; ray-pubsub top watches it")
     view.say("  ray-pubsub bench             how fast this machine matches, in one process")
-    view.say("  python -m examples.wish_lists   the same wishes in ten lines of Python")
+    view.say("  python -m examples.wish_lists   the same wishes without a server")
