@@ -16,15 +16,8 @@ class Examples(griffe.Extension):
 def fenced(text: str) -> str:
     """An example goes on until an empty line.
 
-    >>> print(fenced("Adds.\\n\\n>>> 1 + 1\\n2\\n\\nReturns."))
-    Adds.
-    <BLANKLINE>
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
-    <BLANKLINE>
-    Returns.
+    >>> fenced("Adds.\\n\\n>>> 1 + 1\\n2\\n\\nReturns.").splitlines()
+    ['Adds.', '', '```pycon', '>>> 1 + 1', '2', '```', '', 'Returns.']
     """
     lines: list[str] = []
     inside = False
