@@ -24,6 +24,7 @@ from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.kernels.columns.code_space import TRACK_DTYPES, Bounds, CodeIntervals, Pieces
 from ray_pubsub.kernels.columns.coding import Ranges, bound_codes, encode_each, operand_ranges
 from ray_pubsub.kernels.columns.opaque_sets import NEGATED_PATTERN
+from ray_pubsub.kernels.columns.pattern_tests import ClauseTests, SetPatterns, add_pattern_tests, count_patterns
 from ray_pubsub.kernels.columns.runs import distinct_pairs, join_runs
 from ray_pubsub.model.values import Kind
 
@@ -398,11 +399,15 @@ class _PatternTests:
         """Returns the tests with one more for each pattern, in the clauses of the given tests."""
         if not len(self._places):
             return coded
-        rows, mine = self._of(which)
-        owner = np.repeat(np.arange(len(coded.offsets) - 1), np.diff(coded.offsets))
-        negated = self._negated[mine]
-        low, high = np.where(negated, UNKNOWN, MATCH), np.where(negated, NO_MATCH, MATCH)
-        return _with_tests(coded, owner, owner[tests[rows]], self._places[mine], low, high)
+        assert coded.pieces is not None
+        low = np.where(self._negated, UNKNOWN, MATCH).astype(np.int32)
+        high = np.where(self._negated, NO_MATCH, MATCH).astype(np.int32)
+        patterns = SetPatterns(tests, which, self._offsets, self._places, low, high)
+        count = len(coded.column) + count_patterns(patterns)
+        found = ClauseTests(np.empty(len(coded.offsets), np.int64), *(np.empty(count, np.int32) for _ in range(4)))
+        given = ClauseTests(coded.offsets, coded.column, coded.low, coded.high, coded.pieces)
+        add_pattern_tests(given, patterns, found)
+        return replace(coded, **found._asdict())
 
     def _of(self, which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Returns the tests that have patterns, repeated once per pattern, and those patterns' positions in the lists."""
@@ -410,19 +415,3 @@ class _PatternTests:
         ends = np.cumsum(counts)
         mine = np.arange(int(counts.sum())) + np.repeat(self._offsets[which] - ends + counts, counts)
         return np.repeat(np.arange(len(which)), counts), mine
-
-
-def _with_tests(
-    coded: CodedTests, owner: NDArray[Any], new_owner: NDArray[Any], column: NDArray[Any], low: NDArray[Any], high: NDArray[Any]
-) -> CodedTests:  # fmt: skip
-    assert coded.pieces is not None
-    owners = np.concatenate([owner, new_owner])
-    order = np.argsort(owners, kind="stable")
-    return replace(
-        coded,
-        offsets=np.searchsorted(owners[order], np.arange(len(coded.offsets))),
-        column=np.concatenate([coded.column, column]).astype(np.int32)[order],
-        low=np.concatenate([coded.low, low]).astype(np.int32)[order],
-        high=np.concatenate([coded.high, high]).astype(np.int32)[order],
-        pieces=np.concatenate([coded.pieces, np.full(len(new_owner), -1)]).astype(np.int32)[order],
-    )

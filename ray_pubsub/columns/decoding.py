@@ -152,9 +152,12 @@ def move_table(table: ClauseTable, owner: NDArray[np.int64], old: Vocabulary, ne
     opaque = table.opaque
     if len(opaque):
         chosen = np.flatnonzero(tests["form"] & Form.OPAQUE)
-        used, which = np.unique(tests["low_whole"][chosen], return_inverse=True)
-        opaque = opaque.take(used)
-        tests["low_whole"][chosen] = which.reshape(-1)
+        numbers_of_sets = tests["low_whole"][chosen]
+        used = np.zeros(len(opaque), np.bool_)
+        used[numbers_of_sets] = True
+        if not used.all():
+            opaque = opaque.take(np.flatnonzero(used))
+            tests["low_whole"][chosen] = (np.cumsum(used) - 1)[numbers_of_sets]
     moved = np.zeros(len(old.strings), dtype=np.int64)
     named = np.flatnonzero(np.bincount(np.concatenate([uses, opaque.strings()])))
     moved[named] = new.strings.numbers_of_distinct(list(map(old.strings.texts.__getitem__, named.tolist())))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.opaque.pattern_list import key_of_leaf, leaf_of_key, moved_keys, texts_of_keys
 from ray_pubsub.columns.test_records import ABSENCE, RECORD, TEST, Form, Side, TestRecord, piece_record
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.kernels.columns.opaque_sets import NEGATED_PATTERN, distinct_sets, gather_runs, take_records
+from ray_pubsub.kernels.columns.opaque_sets import NEGATED_PATTERN, distinct_sets, gather_runs, sort_runs, take_records
 from ray_pubsub.kernels.columns.runs import distinct_pairs
 from ray_pubsub.language.pattern_test import ValueTest, value_test
 from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, Cut, PatternTest, ValueSet
@@ -210,10 +210,7 @@ class OpaqueSets:
 
     def _sort_patterns(self) -> None:
         """Sorts the patterns of each set again: another vocabulary numbers texts in another order."""
-        lengths = np.diff(self.pattern_offsets)
-        if (lengths > 1).any():
-            owner = np.repeat(np.arange(len(lengths)), lengths)
-            self._patterns = self.patterns[np.lexsort((self.patterns, owner))]
+        sort_runs(self.pattern_offsets, self._patterns)
 
     def _value_set(self, number: int, vocabulary: Vocabulary) -> ValueSet:
         cuts: dict[int, list[Cut]] = {kind: [] for kind in (*Kind, ABSENCE)}

@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from ray_pubsub.columns.opaque.opaque_sets import OpaqueSets
 from ray_pubsub.columns.test_records import TEST, Form
 from ray_pubsub.columns.texts.parsed_texts import ParsedTexts
-from ray_pubsub.kernels.texts.computed_sets import StringOrder, compute_sets, used_strings
-from ray_pubsub.kernels.texts.cuts import CUT
+from ray_pubsub.kernels.texts.computed_sets import NodePlaces, SetRoom, compute_sets, used_strings
 from ray_pubsub.kernels.texts.normal_form import NODES, TESTS, Work
+from ray_pubsub.kernels.texts.predicate_cuts import StringOrder
 from ray_pubsub.kernels.texts.records import NOT_COMPUTED, ComputedSets, used_sets
 
 __all__ = ["SetComputer", "SetList"]
 
-EMPTY = np.empty(0, CUT), np.empty(0, TEST)
 ORDERED, PREFIXED = 1, 2
 
 
@@ -62,14 +61,17 @@ class SetComputer:
 
     def compute(self, work: Work) -> ComputedSets:
         """Returns the sets of the nodes of `work`."""
-        used = used_sets(work.nodes, int(work.state[NODES]), work.found.tests, int(work.state[TESTS]), self._runs)
-        if not used.any():
+        used, tested, alone = used_sets(
+            work.nodes, int(work.state[NODES]), work.found.tests, int(work.state[TESTS]), self._runs
+        )
+        if not tested:
             number = np.full(len(used), NOT_COMPUTED, np.int64)
-            return ComputedSets(number, np.zeros(1, np.int64), EMPTY[1], self._attributes)
+            return ComputedSets(number, np.zeros(1, np.int64), np.empty(0, TEST), self._attributes)
         order = self._order(work, used)
         number, starts, records, *columns = compute_sets(
-            self._parsed.columns, work, used, self._attributes, order, self._runs, EMPTY
-        )
+            self._parsed.columns, work, used, self._attributes, order, self._runs,
+            NodePlaces.of(len(used)), SetRoom.of(tested, alone, TEST),
+        )  # fmt: skip
         opaque = np.flatnonzero(records["form"] == Form.OPAQUE)
         if len(opaque):
             records["low_whole"][opaque] = self._sets.add(OpaqueSets(*columns))[records["low_whole"][opaque]]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.vocabulary import Vocabulary
-from ray_pubsub.kernels.texts.computed_sets import EQUALITY, NO_SUCCESSOR
+from ray_pubsub.kernels.texts.predicate_cuts import EQUALITY, NO_SUCCESSOR
 from ray_pubsub.language.patterns import compile_regexp, prefix_successor
 from ray_pubsub.language.plain_regexps import is_plainly_valid
 from ray_pubsub.language.words import BadConstant
@@ -25,7 +25,7 @@ class KnownPatterns:
         self.vocabulary, self._strings = vocabulary, vocabulary.strings
         self.prefix = np.empty(0, np.int64)
         self.prefix_end = np.empty(0, np.int64)
-        """As in StringOrder (kernels/texts/computed_sets.py)."""
+        """As in StringOrder (kernels/texts/predicate_cuts.py)."""
         self._valid: dict[int, bool] = {}
 
     def make_room(self) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.columns.opaque.opaque_sets import OpaqueSets
 from ray_pubsub.columns.test_records import TEST
 from ray_pubsub.columns.texts.computed_sets import SetComputer, SetList
 from ray_pubsub.columns.texts.known_patterns import KnownPatterns
@@ -37,6 +38,8 @@ __all__ = ["CompiledTexts", "compile_texts", "kernels_are_loaded", "portions"]
 CHARACTERS_AT_ONCE, TEXTS_AT_ONCE = 1 << 23, 1 << 16
 """The size of a portion: large enough that strings which repeat are cut out and numbered once, small enough to keep scratch memory low."""
 LEAST_ROOM, MOST_AHEAD = 1 << 16, 1 << 20
+ROOM_AHEAD = 1.1
+"""Room for records is made for all texts at once: this times what those need that were compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +65,13 @@ def compile_texts(
     vocabulary, sets = Vocabulary(), SetList()
     patterns = KnownPatterns(vocabulary)
     form = np.full(len(texts), NOT_MADE, np.uint8)
-    parts: list[_Part] = []
+    rows = _Rows(len(texts))
     for start, stop in portions(texts):
         parsed = ParsedTexts(texts[start:stop], limits, patterns, ignore_case=ignore_case)
-        parts += _clauses(parsed, limits, sets, form[start:stop], start, runs)
-    lengths = [np.diff(part.offsets) for part in parts]
-    owners = np.concatenate([part.owners for part in parts]) if parts else np.empty(0, np.int64)
-    offsets = np.zeros(len(owners) + 1, np.int64)
-    if parts:
-        np.cumsum(np.concatenate(lengths), out=offsets[1:])
-    records = (
-        parts[0].records if len(parts) == 1 else np.concatenate([np.empty(0, TEST), *(part.records for part in parts)])
-    )
-    found = ClauseTable(len(owners), owners, offsets, records, sets.joined(records))
-    clauses = np.bincount(owners, minlength=len(texts))
+        _write_clauses(parsed, limits, sets, form[start:stop], start, runs, rows)
+    found = rows.table()
+    found.opaque = sets.joined(found.tests[: found.test_count])
+    clauses = np.bincount(found.owners, minlength=len(texts))
     return CompiledTexts(
         vocabulary,
         found,
@@ -91,16 +87,43 @@ def kernels_are_loaded() -> bool:
     return bool(write_records.signatures)  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    owners: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    records: NDArray[np.void]
+class _Rows:
+    """The clauses of texts, as they are written. All records together are as large as the rest, so they are not joined from parts."""
+
+    def __init__(self, texts: int) -> None:
+        self._texts, self._filled = texts, 0
+        self._owners: list[NDArray[np.int64]] = []
+        self._offsets = [np.zeros(1, np.int64)]
+        self._records = np.empty(0, TEST)
+
+    def more(self, clauses: int, records: int, text: int) -> ClauseRows:
+        """Returns room for the clauses of the texts before `text` that have none yet."""
+        needed = self._filled + records
+        if needed > len(self._records):
+            larger = np.empty(max(needed, int(ROOM_AHEAD * needed * self._texts / text)), TEST)
+            larger[: self._filled] = self._records[: self._filled]
+            self._records = larger
+        rows = ClauseRows(
+            np.empty(clauses, np.int64), np.zeros(clauses + 1, np.int64), self._records[self._filled : needed]
+        )
+        self._owners.append(rows.owners)
+        self._offsets.append(rows.offsets)
+        self._filled = needed
+        return rows
+
+    def table(self) -> ClauseTable:
+        starts = np.cumsum([offsets[-1] for offsets in self._offsets])
+        parts = [offsets[1:] + start for offsets, start in zip(self._offsets[1:], starts, strict=False)]
+        owners, offsets = (
+            np.concatenate([first, *rest])
+            for first, rest in ((np.empty(0, np.int64), self._owners), (self._offsets[0], parts))
+        )
+        return ClauseTable(len(owners), owners, offsets, self._records, OpaqueSets.empty())
 
 
-def _clauses(
-    parsed: ParsedTexts, limits: Limits, sets: SetList, form: NDArray[np.uint8], first_owner: int, runs: bool
-) -> Iterator[_Part]:
+def _write_clauses(
+    parsed: ParsedTexts, limits: Limits, sets: SetList, form: NDArray[np.uint8], first_owner: int, runs: bool, rows: _Rows
+) -> None:  # fmt: skip
     columns = parsed.columns
     sizes = np.diff(columns.leaf_offsets)
     largest = int(sizes.max(initial=0))
@@ -119,11 +142,9 @@ def _clauses(
         counts = np.empty(clauses, np.int64)
         count_records(work.nodes, work.found.starts, work.found.tests, offsets, here, computed, counts)
         kept = counts >= 0
-        records = np.zeros(int(counts[kept].sum()), TEST)
-        owners, starts = np.empty(int(kept.sum()), np.int64), np.zeros(int(kept.sum()) + 1, np.int64)
-        write_records(columns, work, offsets, here, counts, computed, ClauseRows(owners, starts, records))
-        owners += first_owner + text
-        yield _Part(owners, starts, records)
+        made = rows.more(int(kept.sum()), int(counts[kept].sum()), first_owner + after)
+        write_records(columns, work, offsets, here, counts, computed, made)
+        made.owners[:] += first_owner + text
         text = after
 
 

@@ -23,6 +23,7 @@ from ray_pubsub.kernels.pivot.pivot_choice import (
     Choice,
     Shares,
     TestWeights,
+    bucket_shares,
     choose_pivots,
     lay_entries,
     value_shares,
@@ -128,16 +129,9 @@ def _buckets(
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
     """Returns the bucket of every code, so that a frequent value has one for itself, and per column the share of values below each
     bucket."""
-    if not len(top):
-        return np.empty(0, np.uint8), np.empty(0)
-    share = np.diff(below, prepend=0.0)
-    share[base] = 0.0
-    column = np.repeat(np.arange(len(top)), top.astype(np.int64) + 1)
-    code = np.arange(len(column)) - base[column]
-    evenly = np.clip((below - share / 2) * BUCKETS, 0, BUCKETS - 1)
-    bucket = np.where(top[column] < BUCKETS, code, evenly).astype(np.uint8)  # few codes: each is a bucket
-    found = np.bincount(column * BUCKETS + bucket, share, len(top) * BUCKETS).reshape(-1, BUCKETS)
-    return bucket, np.concatenate([np.zeros((len(top), 1)), np.cumsum(found, axis=1)], axis=1).reshape(-1)
+    bucket, bucket_below = np.empty(len(below), np.uint8), np.empty(len(top) * (BUCKETS + 1))
+    bucket_shares(base, top, below, bucket, bucket_below)
+    return bucket, bucket_below
 
 
 def _written(

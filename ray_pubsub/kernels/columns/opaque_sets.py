@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ray_pubsub.kernels.compiled import compiled
 
@@ -13,12 +16,15 @@ __all__ = [
     "TEXT_SHIFT",
     "distinct_sets",
     "gather_runs",
+    "sort_runs",
     "take_records",
 ]
 
 NEGATED_PATTERN, REGEXP_PATTERN, ESCAPE_SHIFT, TEXT_SHIFT = 1, 2, 2, 24
 """A pattern is one number: from TEXT_SHIFT on the number of its text, below it its escape's code point plus one (0: none), two flags."""
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+Longs = NDArray[np.int64]
 
 
 @compiled
@@ -36,25 +42,53 @@ def gather_runs(offsets, chosen):
 
 
 @compiled
-def take_records(records, places):
-    """The records at these places. numpy takes records of several fields by way of one Python object each."""
+def sort_runs(offsets, values):
+    """Sorts the values of each run, in place. Mostly they are few, or in order."""
+    for run in range(len(offsets) - 1):
+        first, last = offsets[run], offsets[run + 1]
+        gap = 1
+        while gap < (last - first) // 3:
+            gap = 3 * gap + 1
+        while gap > 0:
+            for place in range(first + gap, last):
+                value, free = values[place], place
+                while free >= first + gap and values[free - gap] > value:
+                    values[free] = values[free - gap]
+                    free -= gap
+                values[free] = value
+            gap //= 3
+
+
+def take_records(records: NDArray[Any], places: NDArray[np.int64]) -> NDArray[Any]:
+    """Returns the records at these places. numpy takes records of several fields by way of one Python object each, but allocates in large
+    pages."""
     found = np.empty(len(places), records.dtype)
-    for place in range(len(places)):
-        found[place] = records[places[place]]
+    copy_records(records, places, found)
     return found
 
 
 @compiled
-def distinct_sets(attributes, piece_offsets, pieces, pattern_offsets, patterns):
+def copy_records(records, places, found):
+    for place in range(len(places)):
+        found[place] = records[places[place]]
+
+
+def distinct_sets(
+    attributes: NDArray[np.int32], piece_offsets: Longs, pieces: Longs, pattern_offsets: Longs, patterns: Longs
+) -> tuple[Longs, Longs]:
     """which[i] = the place of set i among the distinct ones; first[place] = which set is the first of those. `pieces`: a row of words for
     each."""
-    bits = 4
-    while (1 << bits) < 2 * len(attributes):
-        bits += 1
-    table = np.full(1 << bits, -1, np.int64)
-    mask = np.uint64((1 << bits) - 1)
-    which = np.empty(len(attributes), np.int64)
-    first = np.empty(len(attributes), np.int64)
+    bits = max(4, int(2 * len(attributes) - 1).bit_length())
+    which, first = np.empty(len(attributes), np.int64), np.empty(len(attributes), np.int64)
+    table = np.full(1 << bits, -1, np.int32)
+    found = find_sets(attributes, piece_offsets, pieces, pattern_offsets, patterns, table, which, first)
+    return which, first[:found].copy()
+
+
+@compiled
+def find_sets(attributes, piece_offsets, pieces, pattern_offsets, patterns, table, which, first):
+    """Fills `which` and `first`; `table` has room for twice as many. Returns how many distinct sets there are."""
+    mask = np.uint64(len(table) - 1)
     words = pieces.shape[1]
     found = 0
     for number in range(len(attributes)):
@@ -89,4 +123,4 @@ def distinct_sets(attributes, piece_offsets, pieces, pattern_offsets, patterns):
                 which[number] = other
                 break
             slot = (slot + np.uint64(1)) & mask
-    return which, first[:found].copy()
+    return found

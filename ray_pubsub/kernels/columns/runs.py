@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ray_pubsub.kernels.columns.code_space import tracks_at
 from ray_pubsub.kernels.compiled import compiled
@@ -18,16 +21,20 @@ UNION, POINTS_OUT, OPAQUE = 0, 1, 2
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
+def distinct_pairs(column: NDArray[Any], number: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """which[i] = the place of (column[i], number[i]) among the distinct pairs; first[place] = where the pair occurs first.
+
+    numpy allocates, in large pages: in the kernel, the page faults took longer than the work."""
+    bits = max(4, int(2 * len(column) - 1).bit_length())
+    which, first = np.empty(len(column), np.int64), np.empty(len(column), np.int64)
+    found = find_pairs(column, number, np.full(1 << bits, -1, np.int32), which, first)
+    return which, first[:found].copy()
+
+
 @compiled
-def distinct_pairs(column, number):
-    """which[i] = the place of (column[i], number[i]) among the distinct pairs; first[place] = where the pair occurs first."""
-    bits = 4
-    while (1 << bits) < 2 * len(column):
-        bits += 1
-    table = np.full(1 << bits, -1, np.int64)
-    mask = np.uint64((1 << bits) - 1)
-    which = np.empty(len(column), np.int64)
-    first = np.empty(len(column), np.int64)
+def find_pairs(column, number, table, which, first):
+    """Fills `which` and `first`; `table` has room for twice as many. Returns how many distinct pairs there are."""
+    mask = np.uint64(len(table) - 1)
     found = 0
     for row in range(len(column)):
         key = (np.uint64(column[row]) << np.uint64(40)) ^ np.uint64(number[row])
@@ -46,7 +53,7 @@ def distinct_pairs(column, number):
                 which[row] = other
                 break
             place = (place + np.uint64(1)) & mask
-    return which, first[:found].copy()
+    return found
 
 
 @compiled

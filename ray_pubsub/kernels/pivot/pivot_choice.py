@@ -131,6 +131,24 @@ def value_shares(tests, base, top, different):
 
 
 @compiled
+def bucket_shares(base, top, below, bucket, bucket_below):
+    """Fills `Shares.bucket` and `Shares.bucket_below`. A pattern is a column of three codes, so columns may be hundreds of thousands."""
+    for column in range(len(top)):
+        first, at = base[column], column * (BUCKETS + 1)
+        for place in range(at, at + BUCKETS + 1):
+            bucket_below[place] = 0.0
+        for code in range(top[column] + 1):
+            share = below[first + code] - below[first + code - 1] if code > 0 else 0.0
+            here = np.int64(code)  # few codes: each is a bucket
+            if top[column] >= BUCKETS:
+                here = np.int64(min(max((below[first + code] - share / 2) * BUCKETS, 0), BUCKETS - 1))
+            bucket[first + code] = here
+            bucket_below[at + here + 1] += share
+        for place in range(at, at + BUCKETS):
+            bucket_below[place + 1] += bucket_below[place]
+
+
+@compiled
 def weigh_tests(tests, shares, weights):
     """Computes the weights of all tests, into the arrays of `weights`."""
     # Arrays are taken out of the structs once: to hand a struct on to a function takes a reference to each of them, every time.

@@ -17,29 +17,20 @@ from ray_pubsub.kernels.texts.cuts import (
     ABSENCE,
     BEHIND,
     BELOW,
-    HIGHEST,
+    CUT,
     LEAD,
-    LOWEST,
-    Edge,
     complement,
     copy_cut,
     put_everything,
-    put_interval,
     sweep,
 )
 from ray_pubsub.kernels.texts.layout import (
-    BETWEEN,
-    GREATER,
-    GREATER_OR_EQUAL,
-    LESS,
     LIKE,
-    MEMBER,
     REGEXP,
     STRING,
-    UNEQUAL,
-    UNKNOWN,
 )
 from ray_pubsub.kernels.texts.normal_form import NODES
+from ray_pubsub.kernels.texts.predicate_cuts import EXCLUDED, IN_ANY_ORDER, MOST_PLAIN_CUTS, put_predicate
 from ray_pubsub.kernels.texts.records import (
     ADMITS_ALL,
     ADMITS_NONE,
@@ -49,30 +40,59 @@ from ray_pubsub.kernels.texts.records import (
     PART,
     TESTED,
 )
-from ray_pubsub.kernels.texts.sets import AFTER, BEFORE, NO_SIDE, OPAQUE, PATTERNED, PLAIN, PREDICATE, UNION
+from ray_pubsub.kernels.texts.sets import (
+    AFTER,
+    BEFORE,
+    INTERSECTION,
+    NO_SIDE,
+    OPAQUE,
+    PATTERNED,
+    PLAIN,
+    PREDICATE,
+    UNION,
+)
 
-__all__ = ["EQUALITY", "NO_SUCCESSOR", "StringOrder", "compute_sets", "used_strings"]
+__all__ = ["NodePlaces", "SetRoom", "compute_sets", "used_strings"]
 
-NO_SUCCESSOR, EQUALITY = -1, -2
-"""In `prefix_end`: no string lies above all with the prefix; the pattern is no prefix but the whole string."""
 OPAQUE_FORM = 1
-IN_ORDER, IN_ANY_ORDER, EXCLUDED = 0, 1, 2
-"""How the cuts of a predicate are written: sorted; not; not, and the set is all others."""
-MOST_PLAIN_CUTS = 14
-"""Of a predicate without a list of constants, with the two that a complement adds."""
 
 
-class StringOrder(NamedTuple):
-    """The strings in question, in order."""
+class NodePlaces(NamedTuple):
+    """By node: the number of its set, where its cuts are and where its patterns are. numpy allocates what is as long as the nodes, in large
+    pages: in the kernel, the page faults took as long as the work."""
 
-    rank: Any
-    """By string number."""
     number: Any
-    """By rank."""
-    prefix: Any
-    """By the string number of a `like` that is a prefix: the string number of the prefix."""
-    prefix_end: Any
-    """And the string number of the least string above it."""
+    first: Any
+    last: Any
+    pattern_first: Any
+    pattern_last: Any
+    kept: Any
+    """The cuts of every node that is used; none at first."""
+
+    @classmethod
+    def of(cls, nodes: int) -> NodePlaces:
+        first, last, pattern_first, pattern_last = (np.empty(nodes, np.int32) for _ in range(4))
+        return cls(np.empty(nodes, np.int64), first, last, pattern_first, pattern_last, np.empty(1024, CUT))
+
+
+class SetRoom(NamedTuple):
+    """Room for what is written: records, and the sets that are not records."""
+
+    starts: Any
+    records: Any
+    attributes: Any
+    piece_offsets: Any
+    pieces: Any
+    pattern_offsets: Any
+    patterns: Any
+
+    @classmethod
+    def of(cls, tested: int, sets: int, record: np.dtype[Any]) -> SetRoom:
+        """`tested`: nodes; `sets`: those of one pattern alone, which take one piece and one pattern. More room is made for others."""
+        return cls(
+            np.empty(tested + 1, np.int64), np.empty(tested, record), np.empty(sets, np.int32), np.empty(sets + 1, np.int64),
+            np.empty(sets, record), np.empty(sets + 1, np.int64), np.empty(sets, np.int64),
+        )  # fmt: skip
 
 
 @compiled
@@ -87,105 +107,6 @@ def used_strings(parsed, nodes, used, marks):
             operand = parsed.operands[constant]
             if operand.kind == STRING:
                 marks[operand.whole] |= 2 if leaf.operator == LIKE else 1
-
-
-@piece
-def ordered(operand, order):
-    return order.rank[operand.whole] if operand.kind == STRING else operand.whole
-
-
-@piece
-def put_point(cuts, at, operand, order):
-    whole = ordered(operand, order)
-    return put_interval(cuts, at, operand.kind, Edge(LEAD, whole, operand.rest), Edge(BEHIND, whole, operand.rest))
-
-
-@piece
-def put_below(cuts, at, operand, place, order):
-    whole = ordered(operand, order)
-    return put_interval(cuts, at, operand.kind, LOWEST, Edge(place, whole, operand.rest))
-
-
-@piece
-def put_above(cuts, at, operand, place, order):
-    whole = ordered(operand, order)
-    return put_interval(cuts, at, operand.kind, Edge(place, whole, operand.rest), HIGHEST)
-
-
-@piece
-def put_bounds(cuts, at, node, order):
-    """The interval of a PLAIN node."""
-    low, high = node.low_whole, node.high_whole
-    if node.kind == STRING:
-        low, high = order.rank[low], order.rank[high]
-    low_place = BELOW if node.low_side == NO_SIDE else LEAD if node.low_side == BEFORE else BEHIND
-    high_place = ABOVE if node.high_side == NO_SIDE else LEAD if node.high_side == BEFORE else BEHIND
-    low_edge, high_edge = Edge(low_place, low, node.low_rest), Edge(high_place, high, node.high_rest)
-    return put_interval(cuts, at, node.kind, low_edge, high_edge)
-
-
-@piece
-def put_compared(cuts, at, operator, operand, order):
-    if operator == UNEQUAL:
-        at = put_below(cuts, at, operand, LEAD, order)
-        return put_above(cuts, at, operand, BEHIND, order)
-    if operator == GREATER:
-        return put_above(cuts, at, operand, BEHIND, order)
-    if operator == GREATER_OR_EQUAL:
-        return put_above(cuts, at, operand, LEAD, order)
-    return put_below(cuts, at, operand, LEAD if operator == LESS else BEHIND, order)
-
-
-@piece
-def put_between(cuts, at, low, high, negated, order):
-    """`x >= low and x <= high`; a null bound makes its half unknown, so only the other half's falsehood is certain."""
-    if negated:
-        if low.kind != UNKNOWN:
-            at = put_below(cuts, at, low, LEAD, order)
-        return put_above(cuts, at, high, BEHIND, order) if high.kind != UNKNOWN else at
-    if low.kind == UNKNOWN or high.kind == UNKNOWN:
-        return at
-    first, last = ordered(low, order), ordered(high, order)
-    return put_interval(cuts, at, low.kind, Edge(LEAD, first, low.rest), Edge(BEHIND, last, high.rest))
-
-
-@piece
-def put_prefixed(cuts, at, number, order):
-    """The strings that a `like` without wildcards, but at its end, admits."""
-    low, end = order.rank[order.prefix[number]], order.prefix_end[number]
-    first = Edge(LEAD, low, 0.0)
-    if end == EQUALITY:
-        return put_interval(cuts, at, STRING, first, Edge(BEHIND, low, 0.0))
-    if end == NO_SUCCESSOR:
-        return put_interval(cuts, at, STRING, first, HIGHEST)
-    return put_interval(cuts, at, STRING, first, Edge(LEAD, order.rank[end], 0.0))
-
-
-@piece
-def put_predicate(parsed, node, order, cuts, at):
-    """The cuts of a predicate or its negation; where they end, and in which order they are."""
-    if node.sort == PLAIN:
-        return put_bounds(cuts, at, node, order), IN_ORDER
-    leaf = parsed.leaves[node.left]
-    operands, first, operator = parsed.operands, leaf.first, leaf.operator
-    negated = (leaf.negated != 0) != (node.right != 0)
-    if operator < BETWEEN:
-        return put_compared(cuts, at, operator ^ 1 if negated else operator, operands[first], order), IN_ORDER
-    if operator == BETWEEN:
-        return put_between(cuts, at, operands[first], operands[first + 1], negated, order), IN_ANY_ORDER
-    if operator == MEMBER:
-        for constant in range(first, parsed.leaves[node.left + 1].first):
-            if operands[constant].kind != UNKNOWN:
-                at = put_point(cuts, at, operands[constant], order)
-        return at, EXCLUDED if negated else IN_ANY_ORDER
-    if operator == LIKE:
-        return put_prefixed(cuts, at, operands[first].whole, order), EXCLUDED if negated else IN_ORDER
-    # `is null`
-    if not negated:
-        return put_everything(cuts, at, ABSENCE), IN_ORDER
-    for kind in range(ABSENCE):
-        at = put_everything(cuts, at, kind)
-    return at, IN_ORDER
 
 
 @piece
@@ -242,9 +163,28 @@ def put_record(record, attribute, form, low, high, order):
             record.high_whole = order.number[high.whole]
 
 
+@piece
+def put_all_strings(record):
+    record.attribute, record.form, record.kind = 0, 0, STRING
+    record.low_side, record.high_side = NO_SIDE, NO_SIDE
+    record.low_whole, record.low_rest, record.high_whole, record.high_rest = 0, 0.0, 0, 0.0
+
+
+@piece
+def put_set_number(record, attribute, number):
+    """The record of a test that is one of the sets."""
+    record.attribute, record.form, record.kind, record.low_side, record.high_side = attribute, OPAQUE_FORM, 0, 0, 0
+    record.low_whole, record.low_rest, record.high_whole, record.high_rest = number, 0.0, 0, 0.0
+
+
+@piece
+def is_pattern(node):
+    return node.sort == PATTERNED and node.origin == PREDICATE
+
+
 @compiled
 def with_room(array, needed):
-    """The array, or one with more room."""
+    """The array, or one with more room. A call takes a tenth of a microsecond for references, so hot loops ask first."""
     if needed <= len(array):
         return array
     larger = np.empty(max(needed, 2 * len(array)), array.dtype)
@@ -285,29 +225,55 @@ def distinct_patterns(patterns, first, last):
 
 
 @compiled
-def compute_sets(parsed, work, used, attributes, order, runs, empty):
+def compute_sets(parsed, work, used, attributes, order, runs, places_of, room):
     """Of every node that a clause tests (`used_sets`): number[node], which is ADMITS_NONE, ADMITS_ALL or k, then the
     records[starts[k]:starts[k + 1]]. An opaque record has the number of one of the sets that come last: attributes, where their pieces
     begin, pieces, where their patterns begin, patterns. `attributes`: the numbers that attributes have in records. Without `runs`,
-    whatever takes more than one record is one of the sets. `empty`: cuts and records, none."""
+    whatever takes more than one record is one of the sets."""
     nodes, count = work.nodes, work.state[NODES]
     leaves, operands, buffer = parsed.leaves, parsed.operands, parsed.buffer
-    cuts, sweeping = np.empty(64, empty[0].dtype), np.empty(64, empty[0].dtype)
+    number, first, last, pattern_first, pattern_last, kept = places_of
+    starts, records, set_attributes, piece_offsets, pieces, pattern_offsets, patterns = room
+    number[:] = NOT_COMPUTED
+    first[:] = -1
+    starts[0] = piece_offsets[0] = pattern_offsets[0] = 0
+    cuts, sweeping = np.empty(64, kept.dtype), np.empty(64, kept.dtype)
     places, scratch = np.empty(64, np.int64), np.empty(64, np.int64)
     stack = np.empty(count + 2, np.int64)
-    # The cuts and patterns of every node that is used.
-    kept, kept_patterns = np.empty(1024, empty[0].dtype), np.empty(64, np.int64)
-    first, last = np.full(count, -1, np.int64), np.zeros(count, np.int64)
-    pattern_first, pattern_last = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    kept_patterns = np.empty(64, np.int64)
     kept_end = patterns_end = 0
-    number = np.full(count, NOT_COMPUTED, np.int64)
-    starts, records = np.zeros(256, np.int64), np.empty(256, empty[1].dtype)
     found = written = 0
-    set_attributes, piece_offsets, pieces = np.empty(64, np.int32), np.zeros(64, np.int64), np.empty(64, empty[1].dtype)
-    pattern_offsets, patterns = np.zeros(64, np.int64), np.empty(64, np.int64)
     sets = piece_end = pattern_end = 0
     for place in range(count):
         if used[place] < PART:
+            continue
+        if is_pattern(
+            nodes[place]
+        ):  # there are more of these than of all others: part of another set, they are made again
+            if used[place] == TESTED:
+                number[place] = found
+                if sets == len(set_attributes) or sets + 1 == len(piece_offsets):
+                    set_attributes, piece_offsets = (
+                        with_room(set_attributes, sets + 1),
+                        with_room(piece_offsets, sets + 2),
+                    )
+                    pattern_offsets = with_room(pattern_offsets, sets + 2)
+                if piece_end == len(pieces) or pattern_end == len(patterns):
+                    pieces, patterns = with_room(pieces, piece_end + 1), with_room(patterns, pattern_end + 1)
+                if written == len(records):
+                    records = with_room(records, written + 1)
+                put_all_strings(pieces[piece_end])
+                patterns[pattern_end] = pattern_key(leaves, operands, nodes[place], buffer)
+                set_attributes[sets] = attributes[nodes[place].attribute]
+                put_set_number(records[written], set_attributes[sets], sets)
+                piece_end, pattern_end, sets, written, found = (
+                    piece_end + 1,
+                    pattern_end + 1,
+                    sets + 1,
+                    written + 1,
+                    found + 1,
+                )
+                piece_offsets[sets], pattern_offsets[sets], starts[found] = piece_end, pattern_end, written
             continue
         end = parts = 0
         pattern_first[place] = patterns_end
@@ -319,29 +285,36 @@ def compute_sets(parsed, work, used, attributes, order, runs, empty):
             node = nodes[part]
             if first[part] >= 0:
                 size = last[part] - first[part]
-                cuts = with_room(cuts, end + size)
+                if end + size > len(cuts):
+                    cuts = with_room(cuts, end + size)
                 for cut in range(size):
                     copy_cut(cuts[end + cut], kept[first[part] + cut])
                 end += size
                 size = pattern_last[part] - pattern_first[part]
-                kept_patterns = with_room(kept_patterns, patterns_end + size)
+                if patterns_end + size > len(kept_patterns):
+                    kept_patterns = with_room(kept_patterns, patterns_end + size)
                 for pattern in range(size):
                     kept_patterns[patterns_end + pattern] = kept_patterns[pattern_first[part] + pattern]
                 patterns_end += size
-            elif node.sort == PATTERNED and node.origin == PREDICATE:  # there are more of these than of all others
-                cuts = with_room(cuts, end + MOST_PLAIN_CUTS)
+            elif is_pattern(node):
+                if end + MOST_PLAIN_CUTS > len(cuts):
+                    cuts = with_room(cuts, end + MOST_PLAIN_CUTS)
                 end = put_everything(cuts, np.int64(end), STRING)
-                kept_patterns = with_room(kept_patterns, patterns_end + 1)
+                if patterns_end == len(kept_patterns):
+                    kept_patterns = with_room(kept_patterns, patterns_end + 1)
                 kept_patterns[patterns_end] = pattern_key(leaves, operands, node, buffer)
                 patterns_end += 1
             elif node.sort == PLAIN or node.origin == PREDICATE:
                 constants = 0
                 if node.origin == PREDICATE:
-                    constants = parsed.leaves[node.left + 1].first - parsed.leaves[node.left].first
-                cuts = with_room(cuts, end + 2 * constants + MOST_PLAIN_CUTS)
+                    constants = leaves[node.left + 1].first - leaves[node.left].first
+                if end + 2 * constants + MOST_PLAIN_CUTS > len(cuts):
+                    cuts = with_room(cuts, end + 2 * constants + MOST_PLAIN_CUTS)
                 begin = np.int64(end)
-                end, how = put_predicate(parsed, node, order, cuts, begin)
-                if how != IN_ORDER:
+                end, how = put_predicate(leaves, operands, node, order, cuts, begin)
+                if how == EXCLUDED or (
+                    how == IN_ANY_ORDER and nodes[place].origin == INTERSECTION
+                ):  # a value twice would count twice
                     size = end - begin
                     sweeping, places = with_room(sweeping, size + 2), with_room(places, size)
                     scratch = with_room(scratch, size)
@@ -359,14 +332,9 @@ def compute_sets(parsed, work, used, attributes, order, runs, empty):
         node = nodes[place]
         kept = with_room(kept, kept_end + end + 2)
         first[place] = kept_end
-        if node.sort == PATTERNED and node.origin == PREDICATE:  # in order as it is
-            copy_cut(kept[kept_end], cuts[0])
-            copy_cut(kept[kept_end + 1], cuts[1])
-            kept_end = last[place] = kept_end + 2
-        else:
-            places, scratch = with_room(places, end), with_room(scratch, end)
-            needed = 1 if node.origin == UNION else parts
-            kept_end = last[place] = sweep(cuts, 0, end, needed, places, scratch, kept, kept_end)
+        places, scratch = with_room(places, end), with_room(scratch, end)
+        needed = 1 if node.origin == UNION else parts
+        kept_end = last[place] = sweep(cuts, 0, end, needed, places, scratch, kept, kept_end)
         if patterns_end > pattern_first[place]:
             patterns_end = distinct_patterns(kept_patterns, pattern_first[place], patterns_end)
             if patterns_end < pattern_first[place]:  # nothing can match
@@ -386,7 +354,6 @@ def compute_sets(parsed, work, used, attributes, order, runs, empty):
         number[place] = found
         attribute = attributes[node.attribute]
         records = with_room(records, written + (end - begin) // 2 + 1)
-        starts = with_room(starts, found + 2)
         form = OPAQUE_FORM if patterned or node.sort < OPAQUE else form_of(kept, begin, end)
         if not runs and (form != 0 or end - begin > 2):
             form = OPAQUE_FORM
@@ -401,15 +368,7 @@ def compute_sets(parsed, work, used, attributes, order, runs, empty):
             for pattern in range(pattern_first[place], pattern_last[place]):
                 patterns[pattern_end] = kept_patterns[pattern]
                 pattern_end += 1
-            record = records[written]
-            record.attribute, record.form, record.kind, record.low_side, record.high_side = (
-                attribute,
-                OPAQUE_FORM,
-                0,
-                0,
-                0,
-            )
-            record.low_whole, record.low_rest, record.high_whole, record.high_rest = sets, 0.0, 0, 0.0
+            put_set_number(records[written], attribute, sets)
             written += 1
             set_attributes[sets] = attribute
             sets += 1

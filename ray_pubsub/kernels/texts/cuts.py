@@ -25,6 +25,10 @@ ABSENCE = 5
 LARGEST = np.int64(2**63 - 1)
 FEW = 16
 """Cuts up to which they are sorted by insertion."""
+PACKED_KIND, PACKED_VALUE = 60, 2
+"""A cut as one number has its kind from bit 60 on, its value in 58 bits, then whether it lies behind the value, and whether it enters."""
+PACKED_ZERO, PACKED_MOST = np.int64(1 << 57), np.int64((1 << 58) - 1)
+"""In that number: the value 0; and what stands for a cut above all values. Below all values is 0."""
 
 
 class Edge(NamedTuple):
@@ -113,8 +117,89 @@ def sorted_order(cuts, start, stop, order, scratch):
 
 
 @piece
+def pack_cuts(cuts, start, stop, packed):
+    """Fills `packed` with a number for each cut that orders as cuts do and says whether it enters the set. Returns False if there is none:
+    for a fraction, or a value that is too large."""
+    for place in range(start, stop):
+        cut = cuts[place]
+        value = cut.whole + PACKED_ZERO
+        if cut.place == BELOW:
+            value = np.int64(0)
+        elif cut.place == ABOVE:
+            value = PACKED_MOST
+        elif cut.rest != 0 or value <= 0 or value >= PACKED_MOST:
+            return False
+        bits = np.int64(cut.place == BEHIND) << 1 | np.int64(cut.step > 0)
+        packed[place - start] = np.int64(cut.kind) << PACKED_KIND | value << PACKED_VALUE | bits
+    return True
+
+
+@piece
+def sort_packed(packed, count, scratch):
+    """Sorts numbers, by insertion where they are few; runs of them are then merged in pairs."""
+    for first in range(0, count, FEW):
+        for number in range(first + 1, min(first + FEW, count)):
+            value, place = packed[number], number
+            while place > first and packed[place - 1] > value:
+                packed[place] = packed[place - 1]
+                place -= 1
+            packed[place] = value
+    width = FEW
+    while width < count:
+        for first in range(0, count, 2 * width):
+            middle, last = min(first + width, count), min(first + 2 * width, count)
+            if middle == last or packed[middle - 1] <= packed[middle]:
+                continue
+            for place in range(first, middle):
+                scratch[place] = packed[place]
+            left, right, place = first, middle, first
+            while left < middle:
+                if right >= last or scratch[left] <= packed[right]:
+                    packed[place] = scratch[left]
+                    left += 1
+                else:
+                    packed[place] = packed[right]
+                    right += 1
+                place += 1
+        width *= 2
+
+
+@piece
+def unpack_cut(packed, cut, step):
+    value = packed >> PACKED_VALUE & PACKED_MOST
+    cut.kind, cut.step, cut.rest, cut.whole = packed >> PACKED_KIND, step, 0.0, 0
+    if value == 0:
+        cut.place = BELOW
+    elif value == PACKED_MOST:
+        cut.place = ABOVE
+    else:
+        cut.place, cut.whole = BEHIND if packed & 2 else LEAD, value - PACKED_ZERO
+
+
+@piece
 def sweep(cuts, start, stop, needed, order, scratch, out, at):
-    """Writes the cuts of what at least `needed` of the sets admit whose cuts are cuts[start:stop]; where the next go."""
+    """Writes the cuts of what at least `needed` of the sets admit whose cuts are cuts[start:stop]; where the next go. They are sorted as
+    single numbers where that is possible, which takes a third of the time."""
+    if not pack_cuts(cuts, start, stop, order):
+        return sweep_any(cuts, start, stop, needed, order, scratch, out, at)
+    sort_packed(order, stop - start, scratch)
+    depth, number, count = 0, 0, stop - start
+    first = at
+    while number < count:
+        here = order[number] >> 1
+        before = depth
+        while number < count and order[number] >> 1 == here:
+            depth += 2 * (order[number] & 1) - 1
+            number += 1
+        if (before >= needed) != (depth >= needed):
+            unpack_cut(here << 1, out[at], 1 if depth >= needed else -1)
+            at += 1
+    return two_valued(out, first, at)
+
+
+@piece
+def sweep_any(cuts, start, stop, needed, order, scratch, out, at):
+    """The same for any cuts."""
     sorted_order(cuts, start, stop, order, scratch)
     depth, number, count = 0, 0, stop - start
     first = at

@@ -9,7 +9,7 @@ import numpy as np
 from ray_pubsub.kernels.compiled import compiled, piece
 from ray_pubsub.kernels.texts.layout import BETWEEN, UNKNOWN
 from ray_pubsub.kernels.texts.normal_form import CONJUNCTIVE, DISJUNCTIVE, NOT_MADE, WEAKENED
-from ray_pubsub.kernels.texts.sets import AFTER, BEFORE, EXCLUDED, NO_SIDE, OPAQUE, PLAIN, PREDICATE
+from ray_pubsub.kernels.texts.sets import AFTER, BEFORE, EXCLUDED, NO_SIDE, OPAQUE, PATTERNED, PLAIN, PREDICATE
 
 __all__ = [
     "ADMITS_ALL", "ADMITS_NONE", "NOT_COMPUTED", "PART", "PASSED", "TESTED", "ComputedSets", "count_records", "used_sets", "write_records",
@@ -37,9 +37,11 @@ class ComputedSets(NamedTuple):
 
 @compiled
 def used_sets(nodes, count, tests, tests_count, runs):
-    """Returns which nodes must be computed: TESTED by a clause, or a PART of what is. A node that occurs once, in another of the same
-    origin, is only PASSED through: chains of unions or intersections are computed at once, since one after the other would be quadratic.
-    Without `runs`, whatever takes more than one record is computed."""
+    """Returns which nodes must be computed, how many are TESTED, and how many of those are a pattern alone.
+
+    A node is TESTED by a clause, or a PART of what is. One that occurs once, in another of the same origin, is only PASSED through, and so
+    is a predicate: chains of unions or intersections are computed at once, since one after the other would be quadratic. Without `runs`,
+    whatever takes more than one record is computed."""
     used = np.zeros(count, np.uint8)
     uses = np.zeros(count, np.int32)
     for place in range(tests_count):
@@ -48,14 +50,19 @@ def used_sets(nodes, count, tests, tests_count, runs):
         repeats = node.size >= SHARED_SIZE and uses[tests[place]] >= SHARED_USES
         if node.sort >= OPAQUE or repeats or not (runs or node.sort == PLAIN):
             used[tests[place]] = TESTED
+    tested = alone = 0
     for number in range(count - 1, -1, -1):
+        if used[number] == 0:
+            continue
         node = nodes[number]
-        if used[number] == 0 or node.origin == PREDICATE:
+        tested += used[number] == TESTED
+        if node.origin == PREDICATE:
+            alone += used[number] == TESTED and node.sort == PATTERNED
             continue
         for part in (node.left, node.right):
-            alike = nodes[part].origin == node.origin
+            alike = nodes[part].origin == node.origin or nodes[part].origin == PREDICATE
             used[part] = max(used[part], PASSED if alike and used[part] == 0 else PART)
-    return used
+    return used, tested, alone
 
 
 @piece
@@ -171,7 +178,7 @@ def put_set(parsed, nodes, number, attribute, flags, records, at, stack):
 
 @compiled
 def write_records(parsed, work, clause_offsets, form, sizes, sets, table):
-    """Writes all clauses that can hold to a table (ClauseRows) whose records are zeroed. Returns how many clauses there are."""
+    """Writes all clauses that can hold to a table (ClauseRows). Returns how many clauses there are."""
     owners, offsets, records = table
     nodes, starts, tests = work.nodes, work.found.starts, work.found.tests
     stack = np.empty(work.state[0] + 2, np.int32)
