@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def _line(campaign: str, count: int, index: ray_pubsub.MatchIndex) -> str:
-    head = f"  {campaign:<14}{count:>6} views   "
+    head = f"  {campaign:<14}{count:>6} {'view ' if count == 1 else 'views'}   "
     return textwrap.fill(index.expression(campaign), 80, initial_indent=head, subsequent_indent=" " * len(head))
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from actors.http.routes.table import ROUTES
 from actors.http.schemas import SCHEMAS
+from tests.documents import ROOT
 from tests.http.requesting import Answer, Interface
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -90,3 +93,23 @@ def test_answers_are_as_described(interface: Interface, described: Any) -> None:
 def test_what_is_not_described_is_found(described: Any) -> None:
     found = {"items": [], "warning": "x", "more": 1}
     assert list(undescribed(found, {"$ref": "#/components/schemas/Deliveries"}, described)) == [".more"]
+
+
+def test_the_page_names_every_path_and_method() -> None:
+    """Its cells are like "`GET`, `PUT /v1/rules/{id}`, `…/other`"; what begins with … is beside the path before it, the same methods."""
+    page = (ROOT / "docs" / "http.md").read_text()
+    rows = re.findall(r"^\| (.*?) \|", page[page.index("## Paths") : page.index("## What it does")], re.MULTILINE)
+    named: set[tuple[str, str]] = set()
+    for row in rows:
+        methods: list[str] = []
+        whole, path = True, ""
+        for span in re.findall(r"`([^`]+)`", row):
+            method, _, found = span.partition(" ")
+            if method.startswith("…"):
+                path = path.rpartition("/")[0] + method.removeprefix("…")
+            else:
+                methods = [method] if whole else [*methods, method]
+                path = found
+            whole = bool(path)
+            named |= {(each, path) for each in methods if path}
+    assert named == {(route.method, route.path) for route in ROUTES}

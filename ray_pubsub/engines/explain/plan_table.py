@@ -14,7 +14,7 @@ from ray_pubsub.engines.explain.plan import IndexPlan, Pipeline, SegmentPlan, St
 
 __all__ = ["rendered", "written"]
 
-WIDTH = 110
+WIDTH = 80
 MOST_PIPELINES = 8
 """Pipelines shown for a segment, those with the most clauses first: an event with hundreds of attributes has hundreds of pivots."""
 
@@ -63,7 +63,7 @@ def _segment(part: SegmentPlan) -> Iterator[RenderableType]:
     heading = Text(part.engine, style="bold")
     sizes = [f"  {_counted(part.clauses, 'clause')}"]
     if part.shared:
-        sizes.append(f"{part.shared:,} more equal to them")
+        sizes.append(f"{part.shared:,} equal to them")
     if part.verified:
         sizes.append(f"{part.verified:,} compared")
     sizes += [_counted(part.matches, "match"), _time(part.seconds)]
@@ -79,7 +79,7 @@ def _segment(part: SegmentPlan) -> Iterator[RenderableType]:
         )
     if not part.pipelines:
         return
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for name in ("clauses", "attribute", "method"):
         table.add_column(name, overflow="fold")
     for name in ("estimated", "actual"):

@@ -50,7 +50,7 @@ def trace_pivots(
         everything = ranges(starts[column], ends[column] - starts[column])
         trace = Trace(f"pivot {column_names(space, vocabulary, [column])}", len(np.unique(rows[everything])))
         held = ranges(place[[0, 2]], place[[1, 3]] - place[[0, 2]])
-        ways = zip(("looked up by value", "run of ranges"), ends[column] > starts[column], strict=True)
+        ways = zip(("by value", "by run of ranges"), ends[column] > starts[column], strict=True)
         method = ", ".join(way for way, used in ways if used)
         trace.add(column_names(space, vocabulary, [column]), method, len(held), _expected(lists, shares, column))
         verified += finish(trace, held) if len(held) else 0

@@ -97,7 +97,8 @@ def test_it_is_ready_when_it_has_found_its_server() -> None:
     assert http_beside.is_ready("0") is True
 
 
-def test_a_place_that_is_taken_is_refused_before_a_server_is_started() -> None:
+def test_a_place_that_is_taken_is_refused_before_a_server_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)  # as other tests of this process may have set it
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = str(taken.getsockname()[1])
         refused = CliRunner().invoke(app, ["start", "--http", place])

@@ -225,7 +225,7 @@ def test_a_pivot_block_looks_up_by_value() -> None:
     pivot, universal = plan.pipelines
     assert (pivot.of, pivot.clauses) == ("pivot a", 101)
     assert [(step.attribute, step.method, step.actual) for step in pivot.steps] == [
-        ("a", "looked up by value, run of ranges", 11),
+        ("a", "by value, by run of ranges", 11),
         ("", "other tests may hold", 6),
         ("", "own tests compared", 6),
     ]
