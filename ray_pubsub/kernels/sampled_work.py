@@ -51,28 +51,26 @@ class Plan(NamedTuple):
 
 
 @inlined
-def _inside(test, code, tests):
-    """Returns whether a test that may have several intervals admits a code of its hull."""
-    if len(tests.pieces) == 0 or tests.pieces[test] < 0:
-        return True
-    first, last = tests.piece_offsets[tests.pieces[test]], tests.piece_offsets[tests.pieces[test] + 1]
+def _inside(piece, code, offsets, low, high):
+    """Returns whether a test that has several intervals, those of `piece`, admits a code of its hull."""
+    first, last = offsets[piece], offsets[piece + 1]
     while last - first > 1:
         middle = (first + last) >> 1
-        if tests.piece_low[middle] <= code:
+        if low[middle] <= code:
             first = middle
         else:
             last = middle
-    return tests.piece_low[first] <= code and code <= tests.piece_high[first]
+    return low[first] <= code and code <= high[first]
 
 
 @inlined
-def _may_hold(word, event, codes):
+def _may_hold(word, code_of, base, bucket):
     """Returns whether the bucket of an event's code is one of a test's; `word`: slot << 16 | mask."""
     slot = np.int64(word) >> 16
     if slot == 0:
         return word != 0
-    code = codes.code[event, slot - 1]
-    return code > 0 and (np.int64(word) & (ONE << np.int64(codes.bucket[codes.base[slot - 1] + code]))) != 0
+    code = code_of[slot - 1]
+    return code > 0 and (np.int64(word) & (ONE << np.int64(bucket[base[slot - 1] + code]))) != 0
 
 
 @compiled
@@ -81,32 +79,42 @@ def count_work(tests, codes, plan, failed, fallen):
     of pairs of a clause and an event: all; that match; that do by their hulls; those of clauses with several intervals among them; with a
     gap that holds a value; met under a pivot; compared then; with their lead; predicates counted of these."""
     tests, codes, plan = CodedRows(*tests), EventCodes(*codes), Plan(*plan)
+    # An array that is read out of a struct takes a reference to it, atomically: once here, not in every step of a loop.
+    offsets, column_of, low, high = tests.offsets, tests.column, tests.low, tests.high
+    pieces, piece_offsets, piece_low, piece_high = tests.pieces, tests.piece_offsets, tests.piece_low, tests.piece_high
+    pivot_of, way_of, second, third, proven = plan.pivot, plan.way, plan.second, plan.third, plan.proven
+    lead_of, two_sided, rank, origin, base, bucket = (
+        plan.lead, plan.two_sided, plan.rank, codes.origin, codes.base, codes.bucket,
+    )  # fmt: skip
+    pieced = len(pieces) > 0
     pairs, matched, survivors, holed, between = 0, 0, 0, 0, 0
     met, checked, led, counted = 0, 0, 0, 0
     for event in range(len(codes.code)):
-        for clause in range(len(tests.offsets) - 1):
-            if codes.origin[event] == clause:
+        code_of = codes.code[event]
+        for clause in range(len(offsets) - 1):
+            if origin[event] == clause:
                 continue
             pairs += 1
             first_failed, holds, several, outside, predicates = NEVER, True, False, False, 0
-            pivot = plan.pivot[clause]
+            pivot = pivot_of[clause]
             is_met = pivot < 0
-            for test in range(tests.offsets[clause], tests.offsets[clause + 1]):
-                column = tests.column[test]
-                code = codes.code[event, column]
-                above, below = code >= tests.low[test], code <= tests.high[test]
+            for test in range(offsets[clause], offsets[clause + 1]):
+                column = column_of[test]
+                code = code_of[column]
+                above, below = code >= low[test], code <= high[test]
                 hull = above and below
-                exact = hull and _inside(test, code, tests)
+                gapped = pieced and pieces[test] >= 0
+                exact = hull and (not gapped or _inside(pieces[test], code, piece_offsets, piece_low, piece_high))
                 if not hull:
                     failed[column] += 1
-                    first_failed = min(first_failed, plan.rank[column])
+                    first_failed = min(first_failed, rank[column])
                     holds = False
-                several |= len(tests.pieces) > 0 and tests.pieces[test] >= 0
+                several |= gapped
                 outside |= hull and not exact
-                if tests.low[test] > 0 and code > 0:
-                    predicates += np.int64(above) + np.int64(below) if plan.two_sided[test] else np.int64(hull)
+                if low[test] > 0 and code > 0:
+                    predicates += np.int64(above) + np.int64(below) if two_sided[test] else np.int64(hull)
                 if test == pivot and code > 0:
-                    way = plan.way[test]
+                    way = way_of[test]
                     is_met = exact if way == BY_VALUE else below if way == FROM_ABOVE else above
             survives = holds
             if first_failed < NEVER:
@@ -115,13 +123,15 @@ def count_work(tests, codes, plan, failed, fallen):
             survivors += survives
             holed += survives and several
             between += outside
-            lead = plan.lead[clause]
-            if lead < 0 or codes.code[event, tests.column[lead]] > 0:
+            lead = lead_of[clause]
+            if lead < 0 or code_of[column_of[lead]] > 0:
                 led += 1
                 counted += predicates
             if is_met:
                 met += 1
-                if not plan.proven[clause]:
-                    may = _may_hold(plan.second[clause], event, codes) and _may_hold(plan.third[clause], event, codes)
+                if not proven[clause]:
+                    may = _may_hold(second[clause], code_of, base, bucket) and _may_hold(
+                        third[clause], code_of, base, bucket
+                    )
                     checked += may
     return pairs, matched, survivors, holed, between, met, checked, led, counted

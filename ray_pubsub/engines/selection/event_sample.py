@@ -22,7 +22,9 @@ from ray_pubsub.model.event_batch import EventBatch
 
 __all__ = ["SampledEvents", "events_alike", "events_quiet", "events_seen"]
 
-COUNT = 128
+COUNT, PAIRS, CLAUSES_AN_EVENT = 128, 1 << 15, 32
+"""Events of a sample; pairs of an event and a clause that are counted in any case; the clauses for which there is one more event. A block
+of a thousand clauses, which a tail becomes, gets 32 events: with all, choosing its engine took ten times as long as building it."""
 MOST_CELLS = 1 << 20
 """The most codes of a sample: with thousands of columns it has fewer events."""
 HOLDING = 0.9
@@ -47,17 +49,17 @@ def events_seen(sample: ClauseSample, events: EventBatch, vocabulary: Vocabulary
     """Returns events of the stream, in the codes of the sample."""
     space = sample.coded.space
     found = encode_events(events, space, vocabulary)
-    count = min(events.size, max(8, MOST_CELLS // max(1, space.columns)))
+    count = _count(sample, events.size)
     code = np.zeros((events.size, space.columns), np.int32)
     code[np.repeat(np.arange(events.size), np.diff(found.offsets)), found.column] = found.code
-    return SampledEvents(code[:count], np.full(count, -1))
+    return SampledEvents(code[np.arange(count) * events.size // max(1, count)], np.full(count, -1))
 
 
 def events_alike(sample: ClauseSample, carried: Floats) -> SampledEvents:
     """Makes events up. `carried`: for each attribute number the share of events that have it."""
     coded, rng = sample.coded, np.random.default_rng(1)
     space, clauses = coded.space, len(coded.offsets) - 1
-    count = min(COUNT, max(8, MOST_CELLS // max(1, space.columns))) if clauses else 0
+    count = _count(sample, COUNT) if clauses else 0
     scales = _scales(sample)
     code = _drawn(sample, rng, count)
     for scale in scales:
@@ -83,6 +85,12 @@ def events_alike(sample: ClauseSample, carried: Floats) -> SampledEvents:
     holding = rng.random(len(test)) < HOLDING
     _put(code, event[holding], test[holding], sample, scales, rng)
     return SampledEvents(code, origin)
+
+
+def _count(sample: ClauseSample, most: int) -> int:
+    """Returns how many of at most this many events to take."""
+    fitting, clauses = MOST_CELLS // max(1, sample.coded.space.columns), max(1, sample.clauses)
+    return min(most, max(PAIRS // clauses, clauses // CLAUSES_AN_EVENT), max(8, fitting))
 
 
 def events_quiet(sample: ClauseSample, events: SampledEvents) -> SampledEvents | None:
