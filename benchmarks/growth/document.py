@@ -39,7 +39,7 @@ def expectations(results: GrowthFile) -> list[str]:
         "Ranges: every subscription tests 10 attributes; sparse: 1 to 8 of 20,000 attributes, events of 60. A shard is a process on a "
         "core: choose as many shards as give each of them few enough subscriptions for the wanted rate, and leave twice the memory, "
         f"because blocks are rebuilt beside the old ones. Batches have {EVENTS} events; larger ones take less for each "
-        "([How fast](../performance.md) has batches of 1,024). One event is matched alone, the better of two tries.", "",
+        "([How fast](../performance.md) has batches of 1,024). One event is matched alone, the best of three tries.", "",
         "| subscriptions of a shard | ranges: events/s in batches | one event | memory | build "
         "| sparse: events/s in batches | one event | memory | build |",
         "|---|---|---|---|---|---|---|---|---|",

@@ -27,7 +27,7 @@ def measure_index(made: Workload, engine: str = "auto") -> dict[str, Any]:
     index.match_many(batch)
     rounds = [spent(index.match_many, batch) for _ in range(ROUNDS)]
     singles = [from_dicts([event]) for event in dicts[:SINGLES]]
-    alone = [min(spent(index.match_many, one) for _ in range(2)) for one in singles]
+    alone = [min(spent(index.match_many, one) for _ in range(3)) for one in singles]
     found = len(index.match_many(batch))
     return {
         "subscriptions": made.subscriptions,

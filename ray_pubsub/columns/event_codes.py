@@ -269,9 +269,10 @@ def _encode_new_layout(
     if None in tracks:
         if len(lanes) >= MOST_LANES:
             lanes.clear()
-        for place, pair in enumerate(pairs):
-            if tracks[place] is None:
-                tracks[place] = lanes[pair] = _track_of(*pair, space, vocabulary)
+        new = [pair for pair, track in zip(pairs, tracks, strict=True) if track is None]
+        known = dict(zip(new, _tracks_of(new, space, vocabulary), strict=True))
+        lanes.update(known)
+        tracks = [known[pair] if track is None else track for pair, track in zip(pairs, tracks, strict=True)]
     if OF_STRINGS in tracks:
         return None
     track, cells = np.array(tracks, dtype=np.int32), event.cells()
@@ -281,12 +282,15 @@ def _encode_new_layout(
     return track[places] // KINDS, every[places]
 
 
-def _track_of(name: str, kind: int, space: CodeSpace, vocabulary: Vocabulary) -> int:
-    """Returns the track of a lane, -1 if no clause tests it, OF_STRINGS for a tested lane of strings."""
-    column = int(space.columns_of(np.array([vocabulary.attributes.find(name)], np.int32))[0])
-    if column < 0:
-        return -1
-    return OF_STRINGS if kind == Kind.STRING else column * KINDS + kind
+def _tracks_of(lanes: list[tuple[str, int]], space: CodeSpace, vocabulary: Vocabulary) -> list[int]:
+    """Returns the track of each lane, -1 if no clause tests it, OF_STRINGS for a tested lane of strings."""
+    attribute = np.array([vocabulary.attributes.find(name) for name, _ in lanes], np.int32)
+    kind = np.array([kind for _, kind in lanes], np.int32)
+    column = space.columns_of(attribute)
+    tracks: list[int] = np.where(
+        column < 0, -1, np.where(kind == Kind.STRING, OF_STRINGS, column * KINDS + kind)
+    ).tolist()
+    return tracks
 
 
 def _cells_of_patterns(batch: EventBatch, space: CodeSpace, plan: LanePlan, cells: Cells, number: int) -> CellColumns:
