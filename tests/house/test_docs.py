@@ -47,22 +47,20 @@ def test_there_are_docstrings_to_test() -> None:
     assert sum(len(test.examples) for test in finder.find(ray_pubsub)) > 0
 
 
+SIDE_BY_SIDE = "docs/coming-from.md"
+EXACT = ("README.md", "docs/index.md", "docs/tutorial.md", "docs/engines.md", "docs/importing.md", SIDE_BY_SIDE)
+"""Documents whose samples say in comments every line that is printed. Others describe tables and objects in words."""
+
+
 @pytest.mark.parametrize(("place", "code"), BLOCKS, ids=[place for place, _ in BLOCKS])
-def test_documents(place: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents(
+    place: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(code, place, "exec"), {"__name__": "__main__"})
-
-
-SIDE_BY_SIDE = "docs/coming-from.md"
-
-
-@pytest.mark.parametrize(("place", "code"), [each for each in BLOCKS if each[0].startswith(SIDE_BY_SIDE)])
-def test_what_others_would_write_gives_what_the_comments_say(
-    place: str, code: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    exec(compile(code, place, "exec"), {"__name__": "__main__"})
     shown = capsys.readouterr().out.splitlines()
-    assert shown and [line for line in shown if line not in code] == []
+    if place.startswith(EXACT):
+        assert [line for line in shown if line not in code] == []
 
 
 def test_every_tool_has_an_example_that_runs() -> None:
