@@ -13,7 +13,7 @@ from ray_pubsub.language.building.constants import BrokenConstant, check_readabl
 from ray_pubsub.language.building.holding_calls import HOLDING, compares_attributes, holding
 from ray_pubsub.language.building.intervals import is_interval, moved_by
 from ray_pubsub.language.building.quantified import QUANTIFIERS, check_has_value
-from ray_pubsub.language.building.term_kinds import CHOOSING, ELEMENT_KINDS, kind_of
+from ray_pubsub.language.building.term_kinds import CHOOSING, ELEMENT_KINDS, is_sum, kind_of, of_a_sum
 from ray_pubsub.language.functions.intervals import Interval
 from ray_pubsub.language.functions.moments import date_parts, truncated_units
 from ray_pubsub.language.functions.table import FUNCTIONS, SYNONYMS, Function
@@ -102,9 +102,9 @@ def operation(function: str, arguments: list[Term], limits: Limits) -> Term:
             takes = " or ".join(f"a {each}" for each in sorted(known.takes_at(place)))
             raise ExpressionTypeError(_shown(function, arguments), f"{function} takes {takes}, not a {kind}")
         never_a_sum = not known.takes_at(place) & {Kind.NUMBER, Kind.TIMESTAMP}
-        if never_a_sum and isinstance(argument, Call) and argument.function in ("+", "-"):
+        if never_a_sum and is_sum(argument):
             wanted = " or ".join(f"{each}" for each in sorted(known.takes_at(place)))
-            raise ExpressionTypeError(_shown(function, arguments), predicates.of_a_sum(argument, wanted))
+            raise ExpressionTypeError(_shown(function, arguments), of_a_sum(argument, wanted))
     if function in UNITS:
         _check_unit(function, arguments)
     if function in ("list_min", "list_max") and len(arguments) == 2:

@@ -8,7 +8,7 @@ from ray_pubsub.errors import ExpressionLimitError, ExpressionTypeError, counted
 from ray_pubsub.language.building import predicates
 from ray_pubsub.language.building.constants import check_readable
 from ray_pubsub.language.building.quantified import check_has_value
-from ray_pubsub.language.building.term_kinds import kind_of
+from ray_pubsub.language.building.term_kinds import check_may_be
 from ray_pubsub.language.printer import computed_name, write_term
 from ray_pubsub.language.terms import Listed, Term, as_value
 from ray_pubsub.language.tree import Constant, Holds, Operand
@@ -56,8 +56,7 @@ def holding(function: str, arguments: list[Any], limits: Limits) -> tuple[int, H
     if len(terms) != 2:
         raise ExpressionTypeError(shown, f"{function} takes 2 arguments, not {len(terms)}")
     subject, wanted = terms
-    if isinstance(subject, Operand | Listed) or kind_of(subject) not in (None, Kind.LIST):
-        raise ExpressionTypeError(shown, f"the first argument of {function} is an attribute that is a list")
+    check_may_be(subject, Kind.LIST, shown, f"the first argument of {function} is an attribute that is a list")
     name = computed_name(subject)
     if function == "exists":
         depth, condition = arguments[1] if isinstance(arguments[1], tuple) else (1, predicates.bare(wanted))
@@ -81,8 +80,7 @@ def _ip_in(terms: list[Term], shown: str) -> Holds:
         )
     subject, *networks = terms
     constants = [network for network in networks if isinstance(network, Operand) and network.kind is Kind.STRING]
-    if isinstance(subject, Operand | Listed) or kind_of(subject) not in (None, Kind.STRING):
-        raise ExpressionTypeError(shown, "the first argument of ip_in is an attribute that is a string")
+    check_may_be(subject, Kind.STRING, shown, "the first argument of ip_in is an attribute that is a string")
     if len(constants) < len(networks):
         raise ExpressionTypeError(shown, "the networks of ip_in are constants: '10.0.0.0/8'")
     return Holds("ip_in", (computed_name(subject),), tuple(constants))
@@ -103,10 +101,9 @@ def _in_shape(function: str, terms: list[Term], shown: str) -> Holds:
             shown, f"{function} takes latitude, longitude, {', '.join(wanted)}; not {counted(len(terms), 'argument')}"
         )
     for subject in terms[:2]:
-        if isinstance(subject, Operand | Listed) or kind_of(subject) not in (None, Kind.NUMBER):
-            raise ExpressionTypeError(
-                shown, f"the first arguments of {function} are attributes: latitude and longitude"
-            )
+        check_may_be(
+            subject, Kind.NUMBER, shown, f"the first arguments of {function} are attributes: latitude and longitude"
+        )
     kind = Kind.STRING if function == "geo_in_polygon" else Kind.NUMBER
     constants = [term for term in terms[2:] if isinstance(term, Operand) and term.kind is kind]
     if len(constants) < len(wanted):

@@ -14,13 +14,13 @@ from ray_pubsub.errors import ExpressionLimitError, ExpressionTypeError
 from ray_pubsub.language import words
 from ray_pubsub.language.building.constants import BrokenConstant
 from ray_pubsub.language.building.quantified import QUANTIFIERS, check_has_value, quantified
-from ray_pubsub.language.building.term_kinds import kind_of
+from ray_pubsub.language.building.term_kinds import is_sum, kind_of, of_a_sum
 from ray_pubsub.language.functions.folding import simple_lower
 from ray_pubsub.language.functions.networks import read_network
 from ray_pubsub.language.functions.places import is_place, polygon_of
 from ray_pubsub.language.patterns import compile_regexp, like_to_regexp
 from ray_pubsub.language.printer import computed_name, write, write_term
-from ray_pubsub.language.terms import Attribute, Call, Condition, Listed, Term, parts_of
+from ray_pubsub.language.terms import Call, Condition, Listed, Term, parts_of
 from ray_pubsub.language.tree import (
     Between,
     BooleanAttribute,
@@ -64,7 +64,6 @@ __all__ = [
     "like",
     "member",
     "mixed",
-    "of_a_sum",
     "regexp",
 ]
 
@@ -327,7 +326,7 @@ def _checked(subject: Subject, build: Callable[[str], Leaf], limits: Limits) -> 
         kinds |= {kind_of(subject)} - {None} if not isinstance(leaf, IsNull) else set()
     if len(kinds) > 1:
         raise ExpressionTypeError(_text(subject, leaf), mixed(kinds))
-    if isinstance(subject, Call) and subject.function in ("+", "-"):
+    if is_sum(subject):
         for kind in {Kind.STRING, Kind.BOOLEAN} & kinds:
             raise ExpressionTypeError(_text(subject, leaf), of_a_sum(subject, kind))
     if isinstance(subject, Listed):
@@ -337,15 +336,6 @@ def _checked(subject: Subject, build: Callable[[str], Leaf], limits: Limits) -> 
     check_leaves(leaf, limits)
     event = {} if subject.kind is None else {"": Value(subject.kind, subject.plain)}
     return Constant(truth(leaf, event))
-
-
-def of_a_sum(subject: Call, kind: Kind | str) -> str:
-    """Returns the reason why a sum or difference is refused where another kind is wanted."""
-    reason = f"{subject.function} gives a number or a timestamp, not a {kind}"
-    parts = list(parts_of(subject))
-    if all(isinstance(part, Attribute) or (isinstance(part, Call) and part.function == "-") for part in parts):
-        return f"{reason}; a name that has a '-' is quoted: \"{write_term(subject).replace(' ', '')}\""
-    return reason
 
 
 def mixed(kinds: Iterable[Kind | None]) -> str:

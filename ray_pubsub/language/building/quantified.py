@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ray_pubsub.errors import ExpressionTypeError
 from ray_pubsub.language.building.constants import check_readable
-from ray_pubsub.language.building.term_kinds import kind_of
+from ray_pubsub.language.building.term_kinds import check_may_be, kind_of
 from ray_pubsub.language.printer import computed_name, write, write_term
 from ray_pubsub.language.terms import Call, Listed, Term
 from ray_pubsub.language.tree import BooleanAttribute, Holds, Operand, Tree
@@ -28,9 +28,8 @@ def quantified(left: Term, operator: str, quantifier: Call) -> Tree:
     subject = quantifier.arguments[0]
     check_readable(left, text)
     check_has_value(left)
-    of_constants = isinstance(left, Operand) and isinstance(subject, Operand | Listed)
-    if of_constants or kind_of(subject) not in (None, Kind.LIST):
-        raise ExpressionTypeError(text, f"{quantifier.function}(…) takes an attribute that is a list")
+    if isinstance(left, Operand) or not isinstance(subject, Listed):
+        check_may_be(subject, Kind.LIST, text, f"{quantifier.function}(…) takes an attribute that is a list")
     if not isinstance(left, Operand):
         if kind_of(left) is Kind.LIST:
             raise ExpressionTypeError(text, f"what is compared with {quantifier.function}(…) is one value, not a list")

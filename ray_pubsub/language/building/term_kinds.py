@@ -1,13 +1,21 @@
-"""Finds the kind of a term's values, where it does not depend on the event."""
+"""Finds the kinds that a term's values may have, and refuses a term where it can never have the kind that is wanted.
+
+What an index derives from a predicate, such as the number of an address, is parsed again. So whatever is accepted here must be accepted
+there, and both have the same check.
+"""
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
+from ray_pubsub.errors import ExpressionTypeError
 from ray_pubsub.language.functions.table import FUNCTIONS
-from ray_pubsub.language.terms import Attribute, Call, Condition, Listed, Term
+from ray_pubsub.language.printer import write_term
+from ray_pubsub.language.terms import Attribute, Call, Condition, Listed, Term, parts_of
 from ray_pubsub.language.tree import Operand
 from ray_pubsub.model.values import Kind
 
-__all__ = ["CHOOSING", "ELEMENT_KINDS", "EVERY_KIND", "kind_of", "possible_kinds"]
+__all__ = ["CHOOSING", "ELEMENT_KINDS", "EVERY_KIND", "check_may_be", "is_sum", "kind_of", "of_a_sum", "possible_kinds"]
 
 
 ELEMENT_KINDS = {str(kind): kind for kind in Kind if kind is not Kind.LIST}
@@ -41,7 +49,26 @@ def possible_kinds(term: Term) -> frozenset[Kind]:
     kind = kind_of(term)
     if kind is not None:
         return frozenset({kind})
-    return SUMS if isinstance(term, Call) and term.function in ("+", "-") else EVERY_KIND
+    return SUMS if is_sum(term) else EVERY_KIND
+
+
+def is_sum(term: Term) -> TypeGuard[Call]:
+    return isinstance(term, Call) and term.function in ("+", "-")
+
+
+def check_may_be(subject: Term, kind: Kind, shown: str, reason: str) -> None:
+    """Raises ExpressionTypeError with this reason if the term is a constant or can never have this kind."""
+    if isinstance(subject, Operand | Listed) or kind not in possible_kinds(subject):
+        raise ExpressionTypeError(shown, of_a_sum(subject, kind) if is_sum(subject) else reason)
+
+
+def of_a_sum(subject: Call, kind: Kind | str) -> str:
+    """Returns the reason why a sum or difference is refused where another kind is wanted."""
+    reason = f"{subject.function} gives a number or a timestamp, not a {kind}"
+    parts = list(parts_of(subject))
+    if all(isinstance(part, Attribute) or (isinstance(part, Call) and part.function == "-") for part in parts):
+        return f"{reason}; a name that has a '-' is quoted: \"{write_term(subject).replace(' ', '')}\""
+    return reason
 
 
 SUMS, EVERY_KIND = frozenset({Kind.NUMBER, Kind.TIMESTAMP}), frozenset(Kind)
