@@ -24,10 +24,18 @@ def delivery_batch(
 ) -> tuple[DeliveryBatch, list[EventError]]:
     """Returns the deliveries of these matches, and an error for each event that cannot be packed and is left out. The mailboxes sort
     everything into their own order, so the shards' matches need not be merged. `age` is the seconds since the events were published."""
+    matching = [part for part in parts if len(part)]
+    if len(events) == 1 and len(matching) == 1 and (events.contents is None or isinstance(events.contents, list)):
+        (part,) = matching  # of one event and one shard everything is there
+        rows = np.zeros(len(part), np.int64)
+        ids, subscribers = unpacked_ids(part.ids)[part.places], part.match_subscribers
+        return DeliveryBatch(
+            rows, ids, subscribers, levels[rows], events.ids, events.contents, events.keys(), key, age
+        ), []
     rows = np.concatenate([np.repeat(np.arange(part.events), np.diff(part.offsets)) for part in parts])
     if events.positions is not None:
         rows = events.positions[rows]
-    ids = np.concatenate([unpacked_ids(part.ids)[part.places] for part in parts if len(part)])
+    ids = np.concatenate([unpacked_ids(part.ids)[part.places] for part in matching])
     subscribers = np.concatenate([part.match_subscribers for part in parts])
     matched = np.zeros(len(events), np.bool_)
     matched[rows] = True

@@ -58,6 +58,8 @@ def known_of(batch: DeliveryBatch, window: PublishWindow) -> Known:
 def undelivered_of(batch: DeliveryBatch, known: Known) -> NDArray[np.int64]:
     """Returns the positions of the matches to deliver. Of what was published before, these are the matches of subscribers who have not
     received the event: a full mailbox rejects all matches of an event or none."""
+    if not (known.publication or known.events):
+        return np.arange(len(batch))
     fresh = np.ones(len(batch), bool)
     if known.publication:
         fresh = (
@@ -83,7 +85,9 @@ def chunk_of(
     So the rows of a mailbox are neighbours, and if only some fit they are the most urgent. Events that are delivered to nobody are left
     out.
     """
-    order = positions[np.lexsort((-batch.levels[positions], batch.subscribers[positions]))]
+    order = positions
+    if len(positions) > 1:
+        order = positions[np.lexsort((-batch.levels[positions], batch.subscribers[positions]))]
     if len(batch.event_ids) == 1 and len(order):  # np.unique would take longer than everything else here
         used, events = np.zeros(1, np.int64), np.zeros(len(order), np.int64)
     else:

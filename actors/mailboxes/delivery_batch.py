@@ -114,5 +114,7 @@ def _same_length(name: str, column: Any, rows: int, what: str) -> None:
 
 
 def _bounded(name: str, column: NDArray[Any], end: int) -> None:
+    if len(column) == 1 and 0 <= int(column[0]) < end:  # for a single value numpy is slower than Python
+        return
     if len(column) and not 0 <= int(column.min()) <= int(column.max()) < end:
         raise SettingError(name, f"must be numbers from 0 to {end - 1:,}")

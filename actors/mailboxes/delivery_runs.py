@@ -19,6 +19,8 @@ def groups_of(chunk: Chunk) -> Iterator[tuple[int, int, int, int]]:
     sizes."""
     if not len(chunk):
         return iter(())
+    if len(chunk) == 1:  # for a single delivery numpy is slower than Python
+        return iter([(int(chunk.subscribers[0]), 0, 1, chunk.size_of_one())])
     subscribers = chunk.subscribers
     bounds = _bounds(subscribers[1:] != subscribers[:-1], len(chunk))
     totals = np.add.reduceat(chunk.sizes(), bounds[:-1])
@@ -38,6 +40,11 @@ def by_mailbox(chunk: Chunk, live: NDArray[np.bool_] | None = None) -> Iterator[
     """Yields subscriber, time of publication and runs of the live rows, in the chunk's order."""
     if not len(chunk):
         return
+    if len(chunk) == 1:
+        if live is None or live[0]:
+            runs = [(int(chunk.levels[0]), range(chunk.first, chunk.first + 1), chunk.size_of_one())]
+            yield int(chunk.subscribers[0]), float(chunk.enqueued[chunk.events[0]]), runs
+        return
     sizes: Sequence[int] | None = sizes_of(chunk)
     enqueued = chunk.enqueued[chunk.events]
     differs = (
@@ -53,7 +60,7 @@ def by_mailbox(chunk: Chunk, live: NDArray[np.bool_] | None = None) -> Iterator[
     firsts, codes = chunk.sequence[starts].tolist(), chunk.subscribers[starts].tolist()
     levels, times = chunk.levels[starts].tolist(), enqueued[starts].tolist()
     wanted = [True] * len(starts) if live is None else live[starts].tolist()
-    runs: list[MailboxRun] = []
+    runs = []
     owner: tuple[int, float] | None = None
     for start, stop, first, code, level, time, want in zip(
         starts, bounds[1:], firsts, codes, levels, times, wanted, strict=True

@@ -66,9 +66,10 @@ class MailboxIntake:
             kept, buried, rejected = self._divided(chunk, refused, order)
             entries = entries_of(batch, known, rejected)
             change = self._store.delivered(kept, entries)
-            change += self._store.died(
-                DeadRow(number, 0, "overflow", now) for number in chunk.sequence[buried].tolist()
-            )
+            if len(buried):
+                change += self._store.died(
+                    DeadRow(number, 0, "overflow", now) for number in chunk.sequence[buried].tolist()
+                )
             if change:
                 self._store.write(change)
                 reach("mailboxes.deliver")

@@ -129,11 +129,12 @@ class MailboxState:
     def refused(self, chunk: Chunk) -> NDArray[np.int64]:
         """Returns the rows that their mailboxes have no room for. The rows that deliver one event to one subscriber fit together or not
         at all, so that what a full mailbox has rejected is known by event and subscriber."""
-        rows: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
         full = [group for group in groups_of(chunk) if not self.boxes[group[0]].has_room(group[2] - group[1], group[3])]
-        sizes = chunk.sizes() if full else None
+        rows: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+        if not full:
+            return rows[0]
+        sizes = chunk.sizes()
         for code, start, stop, _ in full:
-            assert sizes is not None
             events, firsts, groups, counts = np.unique(
                 chunk.events[start:stop], return_index=True, return_inverse=True, return_counts=True
             )

@@ -19,7 +19,9 @@ FRAME = np.dtype(
 )
 """One frame of the log. `size` is that of the database after the commit that this frame ends, otherwise 0. `frame` counts from 1.
 `header` and `sum` are checksums of the frame's header and of the page."""
-FRAMES_AT_ONCE = 1024
+FEWEST_FRAMES, FRAMES_AT_ONCE = 16, 1024
+"""The frames that are read at first, and later at once. A commit mostly has a few. Behind them a log that was restarted still has the
+frames of before, megabytes of them, and to read these took most of the time of a commit beside the disk's."""
 
 
 class WriteAheadLog:
@@ -32,6 +34,8 @@ class WriteAheadLog:
         self._file = -1
         self._order: Literal["little", "big"] = "little"
         self._distrusted = 0
+        self._valid = b""
+        """The last header that was valid."""
 
     def distrust(self) -> None:
         """Must be called when a commit has failed. Its frames may be in the log although they do not count, and later commits overwrite
@@ -49,13 +53,15 @@ class WriteAheadLog:
         page_size = int.from_bytes(header[8:12], "big")
         first = after if salt == self.salt else 0
         parts: list[NDArray[Any]] = []
+        at_once = FEWEST_FRAMES
         while True:
-            part = self._part(first, page_size)
+            part = self._part(first, page_size, at_once)
             parts.append(part)
             first += len(part)
-            if len(part) < FRAMES_AT_ONCE:
+            if len(part) < at_once:
                 break
-        found = np.concatenate(parts)
+            at_once = min(4 * at_once, FRAMES_AT_ONCE)
+        found = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if self._distrusted and self.salt == self._distrusted:
             found = found[: self._continued(found, header, page_size)]
         commits = np.flatnonzero(found["size"])
@@ -80,10 +86,10 @@ class WriteAheadLog:
         """Returns the offset at which a frame begins."""
         return LOG_HEADER + (frame - 1) * (FRAME_HEADER + page_size)
 
-    def _part(self, first: int, page_size: int) -> NDArray[Any]:
-        """Returns at most FRAMES_AT_ONCE frames after `first`, until one does not belong to this log."""
+    def _part(self, first: int, page_size: int, at_once: int) -> NDArray[Any]:
+        """Returns at most `at_once` frames after `first`, until one does not belong to this log."""
         stride = FRAME_HEADER + page_size
-        content = os.pread(self._file, FRAMES_AT_ONCE * stride, self.offset(first + 1, page_size))
+        content = os.pread(self._file, at_once * stride, self.offset(first + 1, page_size))
         count = len(content) // stride
         headers = np.frombuffer(content, np.uint8, count * stride).reshape(count, stride)[:, :FRAME_HEADER]
         fields = np.ascontiguousarray(headers).view(">u4")
@@ -127,8 +133,9 @@ class WriteAheadLog:
         if order is None:
             return None
         self._order = order
-        valid = header[24:] == _sums(header[:24], order, bytes(8))
-        return header if valid else None
+        if header != self._valid and header[24:] == _sums(header[:24], order, bytes(8)):
+            self._valid = header
+        return header if header == self._valid else None
 
 
 def _sums(content: bytes, order: Literal["little", "big"], before: bytes) -> bytes:

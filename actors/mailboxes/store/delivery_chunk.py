@@ -57,7 +57,8 @@ class Chunk:
         self.enqueued = enqueued
         self.live = np.ones(len(sequence), bool)
         self.live_rows = len(sequence)
-        self.references = np.bincount(events, minlength=len(contents))
+        one = len(events) == len(contents) == 1
+        self.references = np.ones(1, np.int64) if one else np.bincount(events, minlength=len(contents))
 
     def __len__(self) -> int:
         return len(self.sequence)
@@ -98,6 +99,10 @@ class Chunk:
         lengths = np.fromiter((len(content or b"") for content in self.contents), np.int64, len(self.contents))
         sizes: NDArray[np.int64] = lengths[self.events] + DELIVERY_BYTES
         return sizes
+
+    def size_of_one(self) -> int:
+        """Returns the accounted size of the only row."""
+        return len(self.contents[int(self.events[0])] or b"") + DELIVERY_BYTES
 
     def pack(self) -> bytes:
         packed: bytes = msgpack.packb(
