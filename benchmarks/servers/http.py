@@ -11,18 +11,12 @@ import argparse
 import asyncio
 import http.client
 import json
-import os
 import re
 import resource
-import socket
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -30,8 +24,11 @@ from rich.table import Table
 
 import ray_pubsub
 from actors.client.server import Server
+from benchmarks.servers.bare_handler import bare_handler
+from benchmarks.servers.http_process import interface
+from benchmarks.servers.latency import MATCHING, MATCHLESS, MOST_RATIO, emptied, expressions, ways
 
-__all__ = ["bare", "main"]
+__all__ = ["main"]
 
 BATCH = 8192
 SINGLES = 1000
@@ -40,26 +37,6 @@ HEARD = 100
 ROUNDS = 3
 NDJSON = {"Content-Type": "application/x-ndjson"}
 console = Console(width=130)
-
-
-async def bare(scope: Any, receive: Any, send: Any) -> None:
-    """The least that a handler does with this framework: reads the body, answers with a small document."""
-    if scope["type"] == "lifespan":
-        for _ in range(2):
-            message = await receive()
-            await send({"type": f"{message['type']}.complete"})
-        return
-    body = b""
-    while True:
-        message = await receive()
-        body += message.get("body", b"")
-        if not message.get("more_body"):
-            break
-    answer = json.dumps({"events": 1, "bytes": len(body)}).encode()
-    length = str(len(answer)).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", length)]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": answer})
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -76,8 +53,8 @@ def main(arguments: list[str] | None = None) -> None:
         table.add_column(column, justify="left" if column == "what" else "right")
     with ray_pubsub.start(2, name="bench-http", address=options.address) as server:
         numbers = range(options.subscriptions)
-        expressions = [f"a{n % 10} >= {n % 997} and a{n % 10} <= {n % 997 + 2} and kind = 'k{n % 7}'" for n in numbers]
-        server.subscribe_many(list(numbers), expressions, subscriber="bench", progress=False)
+        texts = expressions(options.subscriptions)
+        server.subscribe_many(list(numbers), texts, subscriber="bench", progress=False)
         with interface(server) as (port, pid), bare_handler() as bare_port:
             throughput(server, port, batches(options.batches), table)
             latency(server, port, bare_port, table)
@@ -126,38 +103,14 @@ def throughput(server: Server, port: int, bodies: list[bytes], table: Table) -> 
 
 
 def latency(server: Server, port: int, bare_port: int, table: Table) -> None:
-    body = b'{"a0": 6, "a1": 6, "kind": "k5"}'
-    expected = len(server.publish_json(body, deliver=False))
-    assert expected, "the event must be delivered to somebody"
-    request = (
-        b"POST /v1/events HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
-    )
-    asked = request % (len(body), body)
-    ports = {"bare": bare_port, "publish": port}
-    sockets = {name: socket.create_connection(("127.0.0.1", own)) for name, own in ports.items()}
-    seconds: dict[str, list[float]] = {name: [] for name in (*ports, "direct")}
-    for each in range(SINGLES):
-        for name, own in sockets.items():
-            started = time.perf_counter()
-            own.sendall(asked)
-            answer = own.recv(65_536)
-            while not answer.endswith(b"}"):
-                answer += own.recv(65_536)
-            seconds[name].append(time.perf_counter() - started)
-            if name == "publish":
-                answered = json.loads(answer.partition(b"\r\n\r\n")[2])
-                assert answered.get("matches") == expected, answered
-        started = time.perf_counter()
-        assert len(server.publish_json(body)) == expected
-        seconds["direct"].append(time.perf_counter() - started)
-        if each % 100 == 0:
-            server.ack(server.poll("bench", limit=1000))
-    for own in sockets.values():
-        own.close()
-    median = {name: statistics.median(found[50:]) for name, found in seconds.items()}
-    table.add_row("one publication, matched and delivered, p50", f"{median['publish'] * 1e6:,.0f} µs", "")
-    table.add_row("÷ a bare handler of the same framework", f"{median['publish'] / median['bare']:.2f}", "≤ 3")
-    table.add_row("÷ Server.publish_json of the same event", f"{median['publish'] / median['direct']:.2f}", "")
+    """`python -m benchmarks latency` has more of it."""
+    for name, body in (("matches nothing", MATCHLESS), ("matched and delivered", MATCHING)):
+        with ways(server, port, bare_port, body, deliver=True) as compared:
+            bare, http, direct = compared.in_turn(SINGLES)
+        emptied(server)
+        table.add_row(f"one publication, {name}, p50", f"{http * 1e6:,.0f} µs", "")
+        table.add_row("÷ a bare handler of the same framework", f"{http / bare:.2f}", f"≤ {MOST_RATIO:g}")
+        table.add_row("÷ Server.publish_json of the same event", f"{http / direct:.2f}", "")
 
 
 async def listeners(server: Server, port: int, pid: int, count: int, table: Table) -> None:
@@ -204,61 +157,3 @@ def memory(pid: int) -> float:
     """Megabytes of a process that only it has."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return sum(int(found) for found in re.findall(r"^Private_\w+:\s+(\d+) kB", text, re.MULTILINE)) / 1000
-
-
-@contextmanager
-def interface(server: Server) -> Iterator[tuple[int, int]]:
-    """The port, and the process that works."""
-    command = [sys.executable, "-m", "actors.http", server.name, "--address", server.address, "--port", "0", "--open"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    try:
-        for line in process.stderr:
-            if found := re.search(r"http://127.0.0.1:(\d+)/", line):
-                break
-        port = int(found[1]) if found else 0
-        while not ready(port):
-            time.sleep(0.1)
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        yield port, int(children[0])
-    finally:
-        process.terminate()
-        process.wait()
-        process.stderr.close()
-
-
-def ready(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == 200
-    except OSError:
-        return False
-    finally:
-        connection.close()
-
-
-BARE = """
-import socket, sys, uvicorn
-from benchmarks.servers.http import bare
-quiet = {"access_log": False, "log_level": "error", "server_header": False, "date_header": False, "proxy_headers": False}
-config = uvicorn.Config(bare, http="httptools", loop="uvloop", ws="none", **quiet)
-uvicorn.Server(config).run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
-"""
-"""With the options of the interface (actors/http/serving.py). `uvicorn --fd` takes the descriptor for a Unix socket, does not set
-TCP_NODELAY, and answers 40 ms later."""
-
-
-@contextmanager
-def bare_handler() -> Iterator[int]:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port: int = listening.getsockname()[1]
-        command = [sys.executable, "-c", BARE, str(listening.fileno())]
-        process = subprocess.Popen(command, pass_fds=[listening.fileno()], env={**os.environ, "PYTHONPATH": "."})
-        try:
-            while not ready(port):
-                time.sleep(0.1)
-            yield port
-        finally:
-            process.terminate()
-            process.wait()
