@@ -114,9 +114,10 @@ class Publisher:
         except OverloadedError as error:
             raise _in_part(error, events, results, key) from None
         finally:
-            for task in in_flight:
-                task.cancel()
-            await asyncio.gather(*in_flight, return_exceptions=True)
+            if in_flight:
+                for task in in_flight:
+                    task.cancel()
+                await asyncio.gather(*in_flight, return_exceptions=True)
         return PublishResult.joined(results)
 
     def publish_stream(

@@ -69,6 +69,8 @@ class Request:
 
     def query(self, name: str) -> str | None:
         if self._query is None:
+            if not self.scope["query_string"]:
+                return None
             try:
                 listed = parse_qsl(self.scope["query_string"].decode("latin-1"), True, True, max_num_fields=50)
             except ValueError as error:

@@ -9,12 +9,16 @@ which has that name. Where a token is needed no page has it, and nothing of this
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from actors.http.problems import HttpError
 
 __all__ = ["check_same_origin"]
+
+KNOWN = 64
+"""The names of hosts that are kept as they were read: to read one takes a tenth of the time of a publication."""
 
 
 def check_same_origin(host: str | None, origin: str | None, allowed: Collection[str], site: str | None = None) -> None:
@@ -35,6 +39,7 @@ def check_same_origin(host: str | None, origin: str | None, allowed: Collection[
         raise HttpError(403, f"the interface needs no token, so it answers to no page of {origin!r}; see allow_hosts")
 
 
+@lru_cache(KNOWN)
 def _name(url: str) -> str | None:
     try:
         return urlsplit(url).hostname
@@ -42,6 +47,7 @@ def _name(url: str) -> str | None:
         return None
 
 
+@lru_cache(KNOWN)
 def _is_local(name: str) -> bool:
     if name == "localhost" or name.endswith(".localhost"):
         return True

@@ -100,7 +100,17 @@ class FrameReader:
 
     def __init__(self, header: bytes, columns: Sequence[Any], fields: int) -> None:
         """`fields` is the number of fields that the header must have."""
-        self.fields = unpacked(header)
+        self._read(unpacked(header), columns, fields)
+
+    @classmethod
+    def of(cls, fields: list[Any], columns: Sequence[Any]) -> FrameReader:
+        """Returns a reader for fields that were unpacked already."""
+        found = cls.__new__(cls)
+        found._read(fields, columns, len(fields))
+        return found
+
+    def _read(self, unpacked_fields: Any, columns: Sequence[Any], fields: int) -> None:
+        self.fields = unpacked_fields
         check(type(self.fields) is list and len(self.fields) == fields, "a header with another number of fields")
         self._columns = columns
         self.used = 0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.transport.frames import REPLY, Frame, FrameReader, FrameWriter, check, number, text
+from actors.transport.frames import REPLY, Frame, FrameReader, FrameWriter, check, number, packed, text, unpacked
 from actors.transport.matching import FEW_MATCHES, read_matches, written_matches
 from actors.transport.object_refs import StoredRef
 from actors.transport.published_events import read_errors, written_errors
@@ -42,6 +42,10 @@ class Delivered:
         )
 
 
+NOTHING = Delivered()
+FIELDS_OF_ONE = 6
+
+
 @dataclass(slots=True, eq=False)
 class PublishReply:
     """A coordinator's answer to a publication."""
@@ -55,7 +59,7 @@ class PublishReply:
     """The lineage of the server's data, for which the subscribers' codes are valid."""
     errors: list[EventError] = field(default_factory=list)
     """Errors of the events that the server left out, beside those that the publisher left out."""
-    deliveries: Delivered = field(default_factory=Delivered)
+    deliveries: Delivered = NOTHING
     names: dict[int, str] | None = None
     """The names of the subscribers, if the matches are few."""
 
@@ -77,6 +81,8 @@ class PublishReply:
     def frame(self) -> Frame:
         writer = FrameWriter()
         delivered = self.deliveries
+        if len(self.levels) == 1 and not self.errors:
+            return self._frame_of_one(writer)
         fields = (
             len(self.levels),
             writer.column(self.levels) if self.levels.any() else None,
@@ -92,10 +98,28 @@ class PublishReply:
         )
         return writer.frame(REPLY, fields)
 
+    def _frame_of_one(self, writer: FrameWriter) -> Frame:
+        """Returns the reply about one event, of which nothing is reported that did not happen."""
+        each = self.deliveries
+        fields = (
+            int(self.levels[0]),
+            self.level_names,
+            [written_matches(writer, part) for part in self.parts if isinstance(part, ShardMatches)],
+            self.lineage,
+            None
+            if each == NOTHING
+            else (each.delivered, each.duplicates, each.dead, each.dropped, each.rejected, each.rejected_subscribers),
+            None if self.names is None else (list(self.names), list(self.names.values())),
+        )
+        return Frame(REPLY, packed(fields), writer.columns)
+
 
 def read_publish_reply(frame: Frame, events: int | None = None, good: int | None = None) -> PublishReply:
     """Reads a reply. `events` is the number of events published, and `good` the number of them that could be matched. Raises
     ProtocolError, or any other exception for a frame that is not valid (`frames.decoded`)."""
+    one = unpacked(frame.header)
+    if type(one) is list and len(one) == FIELDS_OF_ONE:
+        return _read_reply_about_one(one, frame, events, good)
     reader = FrameReader(frame.header, frame.columns, fields=8)
     published, levels, level_names, parts, lineage, errors, delivered, names = reader.fields
     count = number(published, 0, 2**31 - 1)
@@ -120,6 +144,29 @@ def read_publish_reply(frame: Frame, events: int | None = None, good: int | None
         text(lineage),
         read_errors(errors, count),
         _read_delivered(delivered),
+        _read_names(names),
+    )
+
+
+def _read_reply_about_one(fields: list[Any], frame: Frame, events: int | None, good: int | None) -> PublishReply:
+    level, level_names, parts, lineage, delivered, names = fields
+    check(events in (None, 1), "a reply about another number of events")
+    check(type(level_names) is list and set(map(type, level_names)) == {str}, "levels without names")
+    check(type(level) is int and 0 <= level < len(level_names), "a level that has no name")
+    reader = FrameReader.of(fields, frame.columns)
+    found: list[ShardMatches | StoredRef] = []
+    for part in parts:
+        matches = read_matches(reader, part)
+        check(matches.events == 1 and good in (None, 1), "matches of other events")
+        found.append(matches)
+    reader.finish()
+    return PublishReply(
+        np.full(1, level, np.uint8),
+        tuple(level_names),
+        found,
+        text(lineage),
+        [],
+        NOTHING if delivered is None else _read_delivered(delivered),
         _read_names(names),
     )
 

@@ -2,10 +2,11 @@
 
 python -m benchmarks latency [--publications P] [--subscriptions N]
 
-The bare handler (bare_handler.py) runs on the same uvicorn, with httptools and uvloop: it reads the body, parses it as JSON and answers with a
-small document. Both get the same request from the same client over one connection each that stays open. "In turn" means that the ways are
-measured one after the other, again and again, so that each finds the caches of the processor as the others left them, as a request does that
-comes now and then; "in a row" that each is measured alone, with everything in the caches. The number of matches is compared each time.
+The bare handler (bare_handler.py) runs on the same uvicorn, with httptools and uvloop: it reads the body, parses it as JSON and answers
+with a small document. Both get the same request from the same client over one connection each that stays open. "In turn" means that the
+ways are measured one after the other, again and again, so that each finds the caches of the processor as the others left them, as a
+request does that comes now and then; "in a row" that each is measured alone, with everything in the caches. The number of matches is
+compared each time.
 """
 
 from __future__ import annotations

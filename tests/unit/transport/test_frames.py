@@ -16,7 +16,7 @@ from actors.transport.event_codec import decode_events, encode_events
 from actors.transport.frames import MATCH, Frame, FrameWriter, ProtocolError, decoded, packed, unpacked
 from actors.transport.matching import MatchRequest, ShardReply, read_reply, read_request
 from actors.transport.object_refs import SharedEvents, StoredRef
-from actors.transport.publish_reply import read_publish_reply
+from actors.transport.publish_reply import Delivered, PublishReply, read_publish_reply
 from actors.transport.published_events import read_publish_request
 from ray_pubsub import errors
 from ray_pubsub.model.event_batch import EventBatch, Lane
@@ -157,6 +157,39 @@ def test_replies_of_coordinators_arrive_equal(name: str) -> None:
     for published, good in ((11, 10), (12, 9)):
         with pytest.raises(ProtocolError):
             read_publish_reply(sent(reply.frame()), published, good)
+
+
+def reply_about_one(**more: Any) -> PublishReply:
+    matches = ShardMatches.each(np.array([0, 2]), np.array(["a", 7], object), np.array([1, 2], np.int32))
+    return PublishReply(np.array([1], np.uint8), ("low", "high"), [matches, ShardMatches.none(1)], "lineage", **more)
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"deliveries": Delivered(1, 2, 3, 4, 5, ("desk", 7)), "names": {1: "desk", 2: "flöor"}}, {"names": {}}]
+)
+def test_replies_about_one_event_arrive_equal(more: dict[str, Any]) -> None:
+    reply = reply_about_one(**more)
+    found = decoded(read_publish_reply, sent(reply.frame()))
+    assert (found.levels.tolist(), found.level_names, found.lineage) == ([1], ("low", "high"), "lineage")
+    assert (found.deliveries, found.names, found.errors) == (reply.deliveries, reply.names, [])
+    assert [part.match_ids.tolist() for part in found.parts if isinstance(part, ShardMatches)] == [["a", 7], []]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        *[(0, value) for value in (2, -1, None, "high", True)],
+        *[(1, value) for value in ([], "ab", None, ["low", 5])],
+        *[(2, value) for value in (None, [5], [[[1], [], None]])],
+        *[(3, value) for value in (None, 5)],
+        *[(4, value) for value in (5, [1, 2], [1, 2, 3, 4, -5, []], [1, 2, 3, 4, 5, [None]])],
+        *[(5, value) for value in (5, [[1]], [[1], [2]], [["x"], ["desk"]], [[1, 2], ["desk"]])],
+    ],
+)
+def test_a_reply_about_one_event_to_a_publisher_with_a_wrong_field_is_refused(place: int, value: Any) -> None:
+    frame = reply_about_one().frame()
+    with pytest.raises(ProtocolError):
+        decoded(read_publish_reply, changed(frame, place, value))
 
 
 def test_parts_in_the_object_store_go_by_reference_through_ray() -> None:
