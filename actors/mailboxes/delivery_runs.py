@@ -42,8 +42,8 @@ def by_mailbox(chunk: Chunk, live: NDArray[np.bool_] | None = None) -> Iterator[
         return
     if len(chunk) == 1:
         if live is None or live[0]:
-            runs = [(int(chunk.levels[0]), range(chunk.first, chunk.first + 1), chunk.size_of_one())]
-            yield int(chunk.subscribers[0]), float(chunk.enqueued[chunk.events[0]]), runs
+            run: MailboxRun = (int(chunk.levels[0]), range(chunk.first, chunk.first + 1), chunk.size_of_one())
+            yield int(chunk.subscribers[0]), float(chunk.enqueued[chunk.events[0]]), [run]
         return
     sizes: Sequence[int] | None = sizes_of(chunk)
     enqueued = chunk.enqueued[chunk.events]
@@ -60,7 +60,7 @@ def by_mailbox(chunk: Chunk, live: NDArray[np.bool_] | None = None) -> Iterator[
     firsts, codes = chunk.sequence[starts].tolist(), chunk.subscribers[starts].tolist()
     levels, times = chunk.levels[starts].tolist(), enqueued[starts].tolist()
     wanted = [True] * len(starts) if live is None else live[starts].tolist()
-    runs = []
+    runs: list[MailboxRun] = []
     owner: tuple[int, float] | None = None
     for start, stop, first, code, level, time, want in zip(
         starts, bounds[1:], firsts, codes, levels, times, wanted, strict=True
