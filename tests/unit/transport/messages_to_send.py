@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from actors.client.preparing import prepare
+from actors.transport.frames import Frame, packed, unpacked
 from actors.transport.matching import MatchRequest, ShardReply
 from actors.transport.object_refs import SharedEvents
 from actors.transport.publish_reply import Delivered, PublishReply
@@ -16,9 +17,21 @@ from actors.transport.published_events import PublishRequest
 from ray_pubsub.errors import EventError
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
-from ray_pubsub.sharding.merging import ShardMatches
+from ray_pubsub.sharding.merging import ShardMatches, unpacked_ids
 
-__all__ = ["BATCHES", "EVENTS", "MATCHES", "match_request", "publish_reply", "publish_request", "shard_reply"]
+__all__ = [
+    "BATCHES",
+    "EVENTS",
+    "MATCHES",
+    "changed",
+    "changed_matches",
+    "match_request",
+    "publish_reply",
+    "publish_request",
+    "same_matches",
+    "sent",
+    "shard_reply",
+]
 
 MOMENT = datetime.datetime(2026, 1, 1, 12, 30, tzinfo=datetime.UTC)
 MIXED = {
@@ -119,3 +132,32 @@ def publish_reply(name: str) -> PublishReply:
         Delivered(5, 4, 3, 2, 1, ("desk", 7)),
         None if name == "many" else {4: "desk", 5: "flöor"},
     )
+
+
+def same_matches(one: Any, two: Any) -> bool:
+    return (
+        (one.offsets.tolist(), one.places.tolist()) == (two.offsets.tolist(), two.places.tolist())
+        and one.places.dtype == two.places.dtype
+        and unpacked_ids(one.ids).tolist() == unpacked_ids(two.ids).tolist()
+        and one.subscribers.tolist() == two.subscribers.tolist()
+        and (one.numbers is None) == (two.numbers is None)
+        and (one.numbers is None or one.numbers.tolist() == two.numbers.tolist())
+    )
+
+
+def sent(frame: Frame) -> Frame:
+    """As it arrives: columns as bytes in memory of their own."""
+    return Frame(frame.kind, bytes(frame.header), [np.frombuffer(bytes(column), np.uint8) for column in frame.columns])
+
+
+def changed(frame: Frame, place: int, value: Any) -> Frame:
+    fields = unpacked(frame.header)
+    fields[place] = value
+    return Frame(frame.kind, packed(fields), frame.columns)
+
+
+def changed_matches(frame: Frame, place: int, value: Any) -> Frame:
+    """A reply whose matches have another field."""
+    matches = unpacked(frame.header)[3]
+    matches[place - 3] = value
+    return changed(frame, 3, matches)

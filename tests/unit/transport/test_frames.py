@@ -16,19 +16,23 @@ from actors.transport.event_codec import decode_events, encode_events
 from actors.transport.frames import MATCH, Frame, FrameWriter, ProtocolError, decoded, packed, unpacked
 from actors.transport.matching import MatchRequest, ShardReply, read_reply, read_request
 from actors.transport.object_refs import SharedEvents, StoredRef
-from actors.transport.publish_reply import Delivered, PublishReply, read_publish_reply
+from actors.transport.publish_reply import read_publish_reply
 from actors.transport.published_events import read_publish_request
 from ray_pubsub import errors
 from ray_pubsub.model.event_batch import EventBatch, Lane
 from ray_pubsub.model.values import Kind
-from ray_pubsub.sharding.merging import ShardMatches, unpacked_ids
+from ray_pubsub.sharding.merging import ShardMatches
 from tests.unit.transport.messages_to_send import (
     BATCHES,
     EVENTS,
     MATCHES,
+    changed,
+    changed_matches,
     match_request,
     publish_reply,
     publish_request,
+    same_matches,
+    sent,
     shard_reply,
 )
 
@@ -47,22 +51,6 @@ def same_batch(one: EventBatch, two: EventBatch) -> bool:
 
 def vars_of(message: Any) -> list[Any]:
     return [getattr(message, each.name) for each in dataclasses.fields(message)]
-
-
-def same_matches(one: Any, two: Any) -> bool:
-    return (
-        (one.offsets.tolist(), one.places.tolist()) == (two.offsets.tolist(), two.places.tolist())
-        and one.places.dtype == two.places.dtype
-        and unpacked_ids(one.ids).tolist() == unpacked_ids(two.ids).tolist()
-        and one.subscribers.tolist() == two.subscribers.tolist()
-        and (one.numbers is None) == (two.numbers is None)
-        and (one.numbers is None or one.numbers.tolist() == two.numbers.tolist())
-    )
-
-
-def sent(frame: Frame) -> Frame:
-    """As it arrives: columns as bytes in memory of their own."""
-    return Frame(frame.kind, bytes(frame.header), [np.frombuffer(bytes(column), np.uint8) for column in frame.columns])
 
 
 @pytest.mark.parametrize("name", BATCHES)
@@ -159,39 +147,6 @@ def test_replies_of_coordinators_arrive_equal(name: str) -> None:
             read_publish_reply(sent(reply.frame()), published, good)
 
 
-def reply_about_one(**more: Any) -> PublishReply:
-    matches = ShardMatches.each(np.array([0, 2]), np.array(["a", 7], object), np.array([1, 2], np.int32))
-    return PublishReply(np.array([1], np.uint8), ("low", "high"), [matches, ShardMatches.none(1)], "lineage", **more)
-
-
-@pytest.mark.parametrize(
-    "more", [{}, {"deliveries": Delivered(1, 2, 3, 4, 5, ("desk", 7)), "names": {1: "desk", 2: "flöor"}}, {"names": {}}]
-)
-def test_replies_about_one_event_arrive_equal(more: dict[str, Any]) -> None:
-    reply = reply_about_one(**more)
-    found = decoded(read_publish_reply, sent(reply.frame()))
-    assert (found.levels.tolist(), found.level_names, found.lineage) == ([1], ("low", "high"), "lineage")
-    assert (found.deliveries, found.names, found.errors) == (reply.deliveries, reply.names, [])
-    assert [part.match_ids.tolist() for part in found.parts if isinstance(part, ShardMatches)] == [["a", 7], []]
-
-
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
-        *[(0, value) for value in (2, -1, None, "high", True)],
-        *[(1, value) for value in ([], "ab", None, ["low", 5])],
-        *[(2, value) for value in (None, [5], [[[1], [], None]])],
-        *[(3, value) for value in (None, 5)],
-        *[(4, value) for value in (5, [1, 2], [1, 2, 3, 4, -5, []], [1, 2, 3, 4, 5, [None]])],
-        *[(5, value) for value in (5, [[1]], [[1], [2]], [["x"], ["desk"]], [[1, 2], ["desk"]])],
-    ],
-)
-def test_a_reply_about_one_event_to_a_publisher_with_a_wrong_field_is_refused(place: int, value: Any) -> None:
-    frame = reply_about_one().frame()
-    with pytest.raises(ProtocolError):
-        decoded(read_publish_reply, changed(frame, place, value))
-
-
 def test_parts_in_the_object_store_go_by_reference_through_ray() -> None:
     reply = publish_reply("none")
     reply.parts.append(StoredRef("reference", 3))
@@ -230,19 +185,6 @@ def test_a_class_that_is_no_error_of_ours_is_not_made() -> None:
     for name in ("Exception", "SystemExit", "Rejection", "RayPubSubError.__init__", "", 5):
         with pytest.raises(ProtocolError):
             decoded(read_error, Frame(4, packed((name, [], [], []))))
-
-
-def changed(frame: Frame, place: int, value: Any) -> Frame:
-    fields = unpacked(frame.header)
-    fields[place] = value
-    return Frame(frame.kind, packed(fields), frame.columns)
-
-
-def changed_matches(frame: Frame, place: int, value: Any) -> Frame:
-    """A reply whose matches have another field."""
-    matches = unpacked(frame.header)[3]
-    matches[place - 3] = value
-    return changed(frame, 3, matches)
 
 
 def inside(request: MatchRequest, place: int, value: Any) -> Frame:
@@ -351,34 +293,6 @@ def test_a_reply_with_a_wrong_field_is_refused(place: int, value: Any) -> None:
     decoded(read_reply, frame)
     with pytest.raises(ProtocolError):
         decoded(read_reply, changed_matches(frame, place, value) if place > 2 else changed(frame, place, value))
-
-
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
-        *[(3, value) for value in (None, 5, "ab", [1], [1, 2.5], [1, None], [1, 2**63], [1, True])],
-        *[(4, value) for value in (None, [1], [1, -1], [1, 2**31], [1, "x"], [True, 1], [1.0, 1.0])],
-        *[(5, value) for value in ([1], [1, "x"], 5, [1, 2**63])],
-    ],
-)
-def test_a_reply_about_one_event_with_a_wrong_field_is_refused(place: int, value: Any) -> None:
-    matches = ShardMatches.each(np.array([0, 2]), np.array([5, 7]), np.array([1, 2], np.int32), np.array([8, 9]))
-    frame = ShardReply(3, 11, 0.25, 2, matches).frame()
-    assert same_matches(decoded(read_reply, frame).matches, matches)
-    with pytest.raises(ProtocolError):
-        decoded(read_reply, changed_matches(frame, place, value))
-
-
-@pytest.mark.parametrize("ids", [np.array([5, 7, 5]), np.array(["x", 7, "ü"], object), np.array([], np.int64)])
-def test_few_matches_of_one_event_arrive_equal(ids: Any) -> None:
-    places = np.arange(len(ids), dtype=np.int32)[::-1].copy()
-    offsets, numbers = np.array([0, len(ids)]), np.arange(len(ids))
-    matches = ShardMatches(offsets, places, ids, np.arange(len(ids), dtype=np.int32), numbers)
-    found = decoded(read_reply, sent(ShardReply(3, 11, 0.25, len(ids), matches).frame())).matches
-    assert isinstance(found, ShardMatches) and found.numbers is not None
-    assert found.match_ids.tolist() == matches.match_ids.tolist()
-    assert found.match_subscribers.tolist() == matches.match_subscribers.tolist()
-    assert found.numbers[found.places].tolist() == numbers[places].tolist()
 
 
 @pytest.mark.parametrize(
