@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
-from ray_pubsub.errors import ExpressionLimitError, ExpressionSyntaxError, ExpressionTypeError
+from ray_pubsub.errors import ExpressionError, ExpressionLimitError, ExpressionSyntaxError, ExpressionTypeError
 from ray_pubsub.language import words
 from ray_pubsub.language.building import calls, predicates
 from ray_pubsub.language.building.constants import BrokenConstant
@@ -28,7 +28,7 @@ from ray_pubsub.language.tree import Not, Operand, Tree, conjunction, disjunctio
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
-__all__ = ["DEFAULT_LIMITS", "WITHOUT_LIMITS", "parse_by_grammar", "parse_term_by_grammar"]
+__all__ = ["DEFAULT_LIMITS", "WITHOUT_LIMITS", "error_within", "parse_by_grammar", "parse_term_by_grammar"]
 
 DEFAULT_LIMITS = Limits()
 WITHOUT_LIMITS = Limits(
@@ -61,7 +61,17 @@ def parse_term_by_grammar(text: str) -> Term:
     return cast(Term, _parsed(text, WITHOUT_LIMITS, "term"))
 
 
-def _parsed(text: str, limits: Limits, start: str) -> Any:
+def error_within(text: str, part: str, limits: Limits) -> ExpressionError | None:
+    """Returns what is wrong in a part of a text, None if nothing is. The part has everything at the place that it has in the text."""
+    try:
+        _parsed(text, limits, "start", part)
+    except ExpressionError as error:
+        return error
+    return None
+
+
+def _parsed(text: str, limits: Limits, start: str, read: str | None = None) -> Any:
+    """`read`: what is parsed in the place of the text, with the same places."""
     around = (
         _CURRENT.limits,
         _CURRENT.text,
@@ -70,7 +80,7 @@ def _parsed(text: str, limits: Limits, start: str) -> Any:
     )  # a parse may need another: the names of terms are texts
     _CURRENT.limits, _CURRENT.text, _CURRENT.cases, _CURRENT.extracts = limits, text, 0, 0
     try:
-        return cast(_Placed, _lark().parse(text, start)).built
+        return cast(_Placed, _lark().parse(text if read is None else read, start)).built
     except UnexpectedInput as error:
         raise _syntax_error(text, error) from None
     finally:

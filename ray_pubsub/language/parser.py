@@ -15,7 +15,12 @@ from ray_pubsub.language import words
 from ray_pubsub.language.building import calls, predicates
 from ray_pubsub.language.building.intervals import interval
 from ray_pubsub.language.building.quantified import check_has_value, relation
-from ray_pubsub.language.grammar import DEFAULT_LIMITS, WITHOUT_LIMITS, parse_by_grammar, parse_term_by_grammar
+from ray_pubsub.language.grammar import (
+    DEFAULT_LIMITS,
+    WITHOUT_LIMITS,
+    parse_by_grammar,
+    parse_term_by_grammar,
+)
 from ray_pubsub.language.size import check_size
 from ray_pubsub.language.terms import Attribute, Term, as_value, is_computed
 from ray_pubsub.language.tokens import UnreadableText, cut_tokens
@@ -31,6 +36,7 @@ from ray_pubsub.language.tree import (
     conjunction,
     disjunction,
 )
+from ray_pubsub.language.wrong_part import Stop, first_error
 from ray_pubsub.model.values import Kind
 from ray_pubsub.settings import Limits
 
@@ -44,16 +50,23 @@ BEFORE_STRING: dict[str, tuple[Kind, Callable[[str], Any]]] = {
 PLAIN = {"TRUE": Operand(Kind.BOOLEAN, True), "FALSE": Operand(Kind.BOOLEAN, False), "NULL": Operand(None, None)}
 JOIN, SUM, PRODUCT = 1, 2, 3
 BINDING = {"||": JOIN, "+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT, "%": PRODUCT}
+LONG = 200
+"""Of a text with more characters, only the part that is wrong is parsed by the grammar."""
 GIVEN_UP = (UnreadableText, words.BadConstant, ExpressionError, RecursionError)
 
 
 def parse(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
     """Returns the tree of an expression; raises an ExpressionError that says what is wrong and where."""
     if isinstance(text, str) and len(text) <= limits.text_length:
+        parser = None
         try:
-            return read(text, limits)
-        except GIVEN_UP:
-            pass
+            check_size(text, limits)
+            parser = _Parser(text, limits)
+            return _tree(parser, limits)
+        except GIVEN_UP as refusal:
+            error = first_error(text, limits, refusal, parser, _Parser) if len(text) > LONG else None
+        if error is not None:
+            raise error
     return parse_by_grammar(text, limits)
 
 
@@ -81,7 +94,11 @@ def parse_value(text: str, limits: Limits) -> Term | None:
 def read(text: str, limits: Limits = DEFAULT_LIMITS) -> Tree:
     """Returns the tree, by this parser alone. One of the exceptions GIVEN_UP means that the grammar must parse the text."""
     check_size(text, limits)
-    depth, tree = _condition(_Parser(text, limits).expression())
+    return _tree(_Parser(text, limits), limits)
+
+
+def _tree(parser: _Parser, limits: Limits) -> Tree:
+    depth, tree = _condition(parser.expression())
     if depth > limits.nesting_depth:
         raise ExpressionLimitError("nesting_depth", limits.nesting_depth, depth)
     predicates.check_leaves(tree, limits)
@@ -114,6 +131,11 @@ class _Parser:
             return False
         self._step()
         return True
+
+    @property
+    def stop(self) -> Stop:
+        """Where this parser is."""
+        return Stop(self._kinds, self._places, self._at)
 
     def expression(self) -> Any:
         """Parses the whole text."""

@@ -44,6 +44,10 @@ BEHIND_ATTRIBUTE = {*words.KEYWORDS, *INSIDE_CASE, "ilike", "from"} - {"when", "
 class UnreadableText(Exception):  # noqa: N818 - never reaches a user
     """Raised if the fast parser does not accept a text; the grammar then parses it."""
 
+    def __init__(self, place: int = -1) -> None:
+        self.place = place
+        """Of what is no token."""
+
 
 class Tokens(NamedTuple):
     """In columns. The kind of a keyword is the keyword, that of a symbol the symbol; the last token is END."""
@@ -78,7 +82,7 @@ def cut_tokens(text: str) -> Tokens:
         elif kind == "SYMBOL":
             kind = token
         elif kind == "UNKNOWN":
-            raise UnreadableText
+            raise UnreadableText(found.end() - len(token))
         if kinds and kinds[-1] == "NAME" and kind in BEGINS_VALUE:
             before = _before_value(
                 texts[-1].lower(), kind, token, found.end() - len(token) > places[-1] + len(texts[-1])
