@@ -1,7 +1,8 @@
 """Lets a long match of a batch give way to a more urgent one.
 
 A kernel cannot be interrupted, so a thread that may have to give way calls its kernels for parts of the work, and offers to give way
-between two of them. All other threads do the whole work in one call: the parts cost them nothing.
+between two of them. All other threads do the whole work in one call: the parts cost them nothing. Who calls `offer` holds no lock that a
+match needs, because another match runs meanwhile.
 """
 
 from __future__ import annotations
