@@ -52,6 +52,8 @@ logger = logging.getLogger(__name__)
 Place = str | PostgresAddress | None
 """Where data is stored: in a folder, in a database, or nowhere."""
 POLL_THREADS = MOST_POLLS + 16
+MOST_LARGE = 64
+"""The most large batches that wait in a shard for their turn, each with a thread."""
 ROOM_FOR_WAITING = 2
 """The bytes that may have arrived over sockets, as a multiple of the bytes that a coordinator works on at once; the rest of them waits."""
 
@@ -174,12 +176,10 @@ def create_registry(server: str, place: Place, given: Mapping[str, Any], node: s
 
 
 def create_shard(server: str, number: int, settings: ServerSettings) -> Any:
-    groups = {
-        "ctl": 2,
-        "match": 4,
-        "large": 4,
-        "apply": 1,
-    }  # of large batches the shard lets one match, the most urgent
+    # Of large batches the shard lets one match, the most urgent: so all that coordinators send at once need threads to wait in, because
+    # Ray hands out calls in the order of their arrival.
+    large = min(settings.max_in_flight * settings.coordinators, MOST_LARGE)
+    groups = {"ctl": 2, "match": 4, "large": large, "apply": 1}
     marks = {
         "ctl": ("health", "stats", "ranking", "wait_for_merges", "socket_address", "close_socket"),
         "match": ("match", "explain"),

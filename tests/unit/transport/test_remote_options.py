@@ -34,3 +34,7 @@ def test_options(created: dict[str, dict[str, Any]], role: str) -> None:
     options = created[role]
     assert options["enable_task_events"] is False, "Ray's GCS would keep kilobytes of each of 100,000 calls"
     assert (options["max_restarts"], options["max_task_retries"], options["num_cpus"]) == (-1, 0, 0)
+
+
+def test_all_batches_in_flight_can_wait_in_a_shard_by_their_levels(created: dict[str, dict[str, Any]]) -> None:
+    assert created["shard-0"]["concurrency_groups"]["large"] >= ServerSettings().max_in_flight
