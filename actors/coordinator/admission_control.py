@@ -36,7 +36,8 @@ class AdmissionControl:
 
     def __init__(self, most: int, most_bytes: int, patience: float, levels: int = 1) -> None:
         self._most, self._most_bytes, self._patience, self._levels = most, most_bytes, patience, levels
-        self._change = threading.Condition()
+        self._lock = threading.RLock()
+        self._change = threading.Condition(self._lock)
         self._waiters: list[Waiter] = []
         self._arrivals = itertools.count()
         self.inside = self.bytes = self.refused = 0
@@ -56,32 +57,37 @@ class AdmissionControl:
         seconds, or within the general patience if that is shorter. `level` is None if there are no rules: all batches are then alike
         and share all places."""
         urgency = self._levels - 1 if level is None else level
-        with self._change:
-            waiter = (-urgency, next(self._arrivals))
-            bisect.insort(self._waiters, waiter)
-            try:
-                wait = self._patience if patience is None else min(self._patience, patience)
-                crowded = level is not None and self._waiting_at_most(urgency) > self._share(MOST_WAITING, urgency)
-                if crowded or not self._change.wait_for(lambda: self._may_enter(waiter, size), wait):
-                    self.refused += 1
-                    self._refused_by_level[urgency] += 1
-                    raise OverloadedError("batches", self.waiting, self._retry_after())
-            finally:
-                self._waiters.remove(waiter)
-                self._change.notify_all()  # another waiter may be the first now
+        with self._lock:
+            if self._waiters or not self._has_room(urgency, size):
+                self._wait(urgency, size, patience, level is not None)
             self.inside += 1
             self.bytes += size
-            self._seen[urgency] = time.monotonic()
-        started = time.monotonic()
+            started = self._seen[urgency] = time.monotonic()
         try:
             yield
         finally:
-            with self._change:
+            with self._lock:
                 self.inside -= 1
                 self.bytes -= size
-                self._seen[urgency] = time.monotonic()
-                self._seconds += 0.1 * (time.monotonic() - started - self._seconds)
-                self._change.notify_all()
+                now = self._seen[urgency] = time.monotonic()
+                self._seconds += 0.1 * (now - started - self._seconds)
+                if self._waiters:
+                    self._change.notify_all()
+
+    def _wait(self, urgency: int, size: int, patience: float | None, by_level: bool) -> None:
+        """Waits for a place. Called with the lock."""
+        waiter = (-urgency, next(self._arrivals))
+        bisect.insort(self._waiters, waiter)
+        try:
+            wait = self._patience if patience is None else min(self._patience, patience)
+            crowded = by_level and self._waiting_at_most(urgency) > self._share(MOST_WAITING, urgency)
+            if crowded or not self._change.wait_for(lambda: self._may_enter(waiter, size), wait):
+                self.refused += 1
+                self._refused_by_level[urgency] += 1
+                raise OverloadedError("batches", self.waiting, self._retry_after())
+        finally:
+            self._waiters.remove(waiter)
+            self._change.notify_all()  # another waiter may be the first now
 
     def counts(self) -> dict[str, int]:
         """Returns the counts for `stats`."""
@@ -99,13 +105,15 @@ class AdmissionControl:
             return list(self._refused_by_level)
 
     def _may_enter(self, waiter: Waiter, size: int) -> bool:
-        if self._waiters[0] != waiter:
-            return False
-        level = -waiter[0]
+        return self._waiters[0] == waiter and self._has_room(-waiter[0], size)
+
+    def _has_room(self, level: int, size: int) -> bool:
+        if not self.inside:
+            return True
         places = self._share(self._most, level)
         if max(self._seen[level + 1 :], default=-math.inf) > time.monotonic() - URGENT_FOR:
             places = max(1, places // KEPT)
-        return self.inside == 0 or (self.inside < places and self.bytes + size <= self._most_bytes)
+        return self.inside < places and self.bytes + size <= self._most_bytes
 
     def _share(self, whole: int, level: int) -> int:
         return max(1, whole * (level + 1) // self._levels)

@@ -33,7 +33,7 @@ from actors.transport.matching import FEW_MATCHES
 from actors.transport.messages import BARRIER_LEASES, Note
 from actors.transport.object_refs import StoredRef
 from actors.transport.publish_reply import PublishReply
-from actors.transport.published_events import PublishedEvents, PublishRequest
+from actors.transport.published_events import PublishRequest
 from ray_pubsub.engines.explain.plan import IndexPlan
 from ray_pubsub.errors import RayPubSubError
 from ray_pubsub.model.events import read_events
@@ -131,7 +131,9 @@ class Coordinator:
         if self._attachment.fenced is not None:
             raise self._attachment.fenced
         events.shared.load(self._shards.fetch)
-        first = self._first_levels(events)
+        # The levels are determined before the batch waits for anything, so that urgent batches do not wait behind others.
+        rules = self._table.rules
+        first = FirstLevels(rules, rules.levels_of(events.batch)) if len(rules) else None
         try:
             with self._admission.admitted(events.nbytes, deadline.left, None if first is None else first.highest):
                 reply = self._publish(request, first, published, deadline)
@@ -146,12 +148,6 @@ class Coordinator:
         bad = len(events.errors) + len(reply.errors)
         self._counts.published(events.batch, len(events), bad, len(reply), time.perf_counter() - started)
         return reply
-
-    def _first_levels(self, events: PublishedEvents) -> FirstLevels | None:
-        """Determines the levels before the batch waits for anything, so that urgent batches do not wait behind others. Returns None if
-        there are no rules."""
-        rules = self._table.rules
-        return FirstLevels(rules, rules.levels_of(events.batch)) if len(rules) else None
 
     def _publish(
         self, request: PublishRequest, first: FirstLevels | None, published: float, deadline: Deadline

@@ -80,7 +80,8 @@ class Shard:
     def match(self, request: MatchRequest) -> ShardReply:
         """Returns the matches of a batch. Raises UnavailableError if the shard does not get the needed version in time."""
         started = time.perf_counter()
-        self._catch_up(request.lineage, request.needed, request.timeout)
+        if self._version < request.needed or self._lineage != request.lineage:
+            self._catch_up(request.lineage, request.needed, request.timeout)
         batch = request.events.batch
         with self._lock:
             content, version = self._content, self._version

@@ -30,7 +30,7 @@ ADDRESS_TIMEOUT = 5.0
 WHO = "the coordinator"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)  # not frozen: to make one that is takes three times as long
 class Publication:
     """The content of one request, which is repeated under the same idempotency key if necessary."""
 

@@ -23,7 +23,7 @@ FEW = 16
 __all__ = ["ShardMatches", "chained", "merge_matches", "packed_ids", "subscribers_of", "unpacked_ids"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # not frozen: to make one that is takes three times as long
 class ShardMatches:
     """Event i matches places[offsets[i]:offsets[i + 1]]: positions in the columns of subscriptions, which have an id, a subscriber's code
     and, where matches may be reported twice, a number. A subscription may occur once for all events of the batch that match it, or
