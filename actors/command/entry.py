@@ -12,12 +12,14 @@ import typer
 from typer.core import TyperGroup
 
 from actors.command import demonstrating, doctor, in_process, lifecycle, using
-from actors.command.terminal import fail
+from actors.command.terminal import fail, write_error
 from ray_pubsub.errors import RayPubSubError, UnknownSubscriberWarning
 
 __all__ = ["app", "main"]
 
 INTERRUPTED = 130
+USAGE_ERROR: Any = next(each for each in typer.BadParameter.__mro__ if each.__name__ == "UsageError")
+"""What typer raises for wrong use; it names only the subclass."""
 
 
 class Commands(TyperGroup):
@@ -29,6 +31,11 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except RayPubSubError as error:
             fail(error, as_json)
+        except USAGE_ERROR as error:
+            if not as_json:
+                raise
+            write_error("UsageError", error.format_message())
+            raise typer.Exit(error.exit_code) from None
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:

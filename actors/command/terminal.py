@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DONE_IN_PART", "Address", "DataDir", "GivenName", "Json", "ServerName", "Terminal", "WithData", "connected", "exit_code", "fail",
-    "json_cell", "one_name", "write_json",
+    "json_cell", "one_name", "write_error", "write_json",
 ]  # fmt: skip
 
 DONE_IN_PART, WRONG_USE, NO_SERVER, NOT_INSTALLED = 1, 2, 3, 4
@@ -108,10 +108,15 @@ def exit_code(error: RayPubSubError) -> int:
     return WRONG_USE if isinstance(error, SettingError) else DONE_IN_PART
 
 
+def write_error(kind: str, message: str) -> None:
+    """Writes an error for programs."""
+    print(json.dumps({"error": kind, "message": message}, ensure_ascii=False), file=sys.stderr)
+
+
 def fail(error: RayPubSubError, as_json: bool) -> NoReturn:
     """Ends the command with the error's message and the exit code of its kind."""
     if as_json:
-        print(json.dumps({"error": type(error).__name__, "message": str(error)}, ensure_ascii=False), file=sys.stderr)
+        write_error(type(error).__name__, str(error))
     else:
         Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {error}", style="red", markup=False)
     raise typer.Exit(exit_code(error))

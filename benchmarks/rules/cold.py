@@ -24,7 +24,15 @@ answered = time.perf_counter()
 assert sorted(found) == [53, 63, 73, 83, 93], found
 events = [{"model": f"m{number % 10}", "price": number, "colour": "red"} for number in range(1000)]
 index.match_many(events)
-print(imported - start, answered - start, time.perf_counter() - answered, time.process_time())
+batch = time.perf_counter()
+assert len(index.match_json(b'{"model": "m3", "price": 50, "colour": "red"}\\n' * 20)) == 100
+lines = time.perf_counter()
+rules = ray_pubsub.PriorityRules(["low", "high"])
+for number in range(100):
+    rules.add(number, "high", f"model = 'm{number % 10}' and price <= {number}")
+assert rules.priorities([{"model": "m3", "price": 50}, {"model": "m3", "price": 95}]) == ["high", "low"]
+levels = time.perf_counter()
+print(imported - start, answered - start, batch - answered, lines - batch, levels - lines, time.process_time())
 background.stop()
 """
 MANY = """
@@ -55,10 +63,12 @@ assert sorted(found) == [53, 63, 73, 83, 93], found
 
 def run(report: Report, sizes: Sizes) -> None:
     report.step("cold: a new process")
-    imported, answered, batch, processor = _run(PROGRAM)
+    imported, answered, batch, lines, levels, processor = _run(PROGRAM)
     note = f"{imported:.2f} s of it importing; by the clock; all of the program {processor:.2f} s of the processor"
     report.line("first answer", answered, "s", must=1.0, aim=0.5, more=False, note=note)
     report.line("first batch after it", batch, "s", more=False)
+    report.line("first JSON lines", lines, "s", must=1.0, aim=0.1, more=False)
+    report.line("first priorities, by 100 rules", levels, "s", must=1.0, aim=0.5, more=False)
     answered, processor = _run(MANY)
     note = f"adding them included; by the clock; all of the program {processor:.2f} s of the processor"
     report.line("first answer of 5,000 rules", answered, "s", more=False, note=note)

@@ -15,11 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ray_pubsub.columns.clause_table import ClauseTable
+from ray_pubsub.index.bulk.predicate_table import PredicateTable
+from ray_pubsub.index.starting_engine import FEW
+from ray_pubsub.kernels.readiness import are_ready
 from ray_pubsub.model.attribute_tree import AttributeTree
 from ray_pubsub.priority.compilation import RuleCompiler
 from ray_pubsub.priority.confirmation import RuleIndexes, Snapshot
 from ray_pubsub.priority.determination import Determination
 from ray_pubsub.priority.discretizer import Discretizer
+from ray_pubsub.priority.instantiation.boxes import Refusal
 from ray_pubsub.priority.instantiation.instances import RuleInstances
 from ray_pubsub.priority.rule_book import RuleBook
 from ray_pubsub.settings import Limits
@@ -58,6 +63,8 @@ class RuleKeeper:
         """The rules that are matched exactly, and why."""
         self.purged = 0
         """The indexes may lack rules that readers of an earlier version than this one see."""
+        self.starting = False
+        """Whether all rules are matched exactly because kernels are still being compiled: their indexes need none."""
         self.rebuilds = 0
         self._built = self._added = self._removed = 0
         self._unseen: list[int] = []
@@ -76,7 +83,7 @@ class RuleKeeper:
         fresh, gone = self.book.instantiable(added), self.book.instantiable(removed)
         self._added += len(fresh)
         self._removed += len(gone)
-        if self._is_time():
+        if self._is_time(fresh):
             self._rebuild(fresh, removed)
         else:
             determination = self._extend(fresh)
@@ -121,7 +128,14 @@ class RuleKeeper:
             sure=self.confirm,
         )
 
-    def _is_time(self) -> bool:
+    @property
+    def has_started(self) -> bool:
+        """Returns whether rules that were added while kernels were compiled can be instantiated now."""
+        return self.starting and are_ready()
+
+    def _is_time(self, fresh: list[int]) -> bool:
+        if self.starting:
+            return not self._may_start(fresh)
         enough = max(1, self._built // 4 if self._built < OFTEN else self._built)
         return self._added >= enough or self._removed > max(UNSEEN, self._built // 2)  # which also frees memory
 
@@ -129,7 +143,7 @@ class RuleKeeper:
         """Instantiates rules in the current bins; those that cannot be instantiated are added to the index of exactly matched rules."""
         if not fresh:
             return self.snapshot.determination
-        table, refused = self._compiler.compile(fresh, [self.book.source(number) for number in fresh])
+        table, refused = self._compiled(fresh)
         refused.update(self.instances.add(table, self.book.level_of))
         self._index(fresh, refused)
         self.exact.update(refused)
@@ -142,7 +156,8 @@ class RuleKeeper:
         numbers = sorted(self.book.instantiable(list(self.book.number_of.values())))
         self._compiler = RuleCompiler(self.limits)
         self.instances = self._no_instances()
-        table, refused = self._compiler.compile(numbers, [self.book.source(number) for number in numbers])
+        self.starting = bool(numbers) and self._may_start(numbers)
+        table, refused = self._compiled(numbers)
         refused.update(self.instances.add(table, self.book.level_of))
         self.instances.settle(self.book.level_of)  # nobody reads these instances yet
         self._index(fresh, refused)
@@ -160,6 +175,20 @@ class RuleKeeper:
             self._purge(to_levels, to_exact)
         self._built, self._added, self._removed = len(numbers), 0, 0
         self.rebuilds += 1
+
+    def _may_start(self, numbers: list[int]) -> bool:
+        """Returns whether these rules are matched without kernels for now: if all are few, and no tables of intervals, whose index needs
+        kernels."""
+        if are_ready() or len(self.book.number_of) > FEW:
+            return False
+        return not any(isinstance(self.book.sources[number], PredicateTable) for number in numbers)
+
+    def _compiled(self, numbers: list[int]) -> tuple[ClauseTable, dict[int, str]]:
+        """Returns the clauses of rules, and the rules that must be matched exactly, with the reason."""
+        if self.starting:
+            table, _ = self._compiler.compile([], [])
+            return table, dict.fromkeys(numbers, Refusal.STARTING)
+        return self._compiler.compile(numbers, [self.book.source(number) for number in numbers])
 
     def _index(self, fresh: list[int], refused: dict[int, str]) -> None:
         exact = [number for number in fresh if number in refused]

@@ -268,6 +268,10 @@ class PriorityRules:
         return PriorityBatch(found, self.levels, batch.input_ids, batch.errors, snapshot.version, batch.warnings)
 
     def _determined(self, read: Reader) -> tuple[EventBatch, NDArray[np.uint8], Snapshot]:
+        if self._keeper.has_started:
+            with self._writing:
+                if self._keeper.has_started:
+                    self._keeper.rebuild()
         for _ in range(READS_BEFORE_WAITING):
             batch, size = read()
             found = self._attempt(batch, size)

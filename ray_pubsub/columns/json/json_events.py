@@ -21,6 +21,7 @@ from ray_pubsub.columns.string_hashes import SEED
 from ray_pubsub.errors import EventError
 from ray_pubsub.kernels.json.scan import Cells, group_cells, scan_documents
 from ray_pubsub.kernels.json.values import KINDS, LIST, Elements
+from ray_pubsub.kernels.readiness import are_ready
 from ray_pubsub.model import event_batch
 from ray_pubsub.model.attribute_tree import AttributeTree
 from ray_pubsub.model.dict_events import from_dicts
@@ -52,7 +53,8 @@ def from_json(
         return from_dicts([only.event], event_id, attributes, strict=strict)
     documents = documents_of(lines)
     fewest = FEWEST_UNKNOWN if attributes is None else FEWEST_SCANNED
-    if documents.size < fewest and len(documents.raw) < LONG:
+    few = documents.size < fewest and len(documents.raw) < LONG
+    if few or not are_ready():  # compiling the scanner takes longer than most texts, and another process is doing it
         return _loaded_batch(documents, event_id, attributes, strict)
     if attributes is not None:
         return _read(documents, event_id, attributes, strict)[0]
@@ -73,7 +75,7 @@ def _names(batch: EventBatch) -> set[str]:
 def _loaded_batch(
     documents: Documents, event_id: str | None, attributes: AttributeTree | None, strict: bool
 ) -> EventBatch:
-    """Returns the batch of a few documents, by way of dictionaries: setting up a scan would take longer."""
+    """Returns the batch by way of dictionaries, which for a few documents takes less time than to set up a scan."""
     problems: Refused = {row: (None, reason) for row, reason in documents.refused.items()}
     events = [_loaded(documents, row, problems) for row in range(documents.size)]
     batch = from_dicts(events, event_id, attributes, strict=strict)

@@ -34,6 +34,7 @@ class Refusal:
     BOXES = f"more than {MOST_BOXES:,} boxes of signatures"
     ATTRIBUTES = "more attributes than a signature has room for"
     VECTORS = "more different sets of attributes than signature vectors"
+    STARTING = "the kernels are still being compiled"
 
 
 @dataclass(slots=True, eq=False)

@@ -215,6 +215,15 @@ def test_help_is_written_as_the_documents_write_commands(name: str) -> None:
 def test_an_error_is_json_where_json_is_wanted(tmp_path: Path) -> None:
     result = run("match", tmp_path / "missing.csv", "-", "--json")
     assert json.loads(result.stderr)["error"] == "SettingError"
+    for arguments, words in (
+        (("match", "a.csv", "--json"), "Missing argument"),
+        (("match", "a.csv", "b.csv", "--jsn", "--json"), "No such option: --jsn"),
+        (("mach", "a.csv", "--json"), "No such command 'mach'"),
+        (("bench", "--events", "1", "--json"), "greater than or equal to 20"),
+    ):
+        result = run(*arguments)
+        told = json.loads(result.stderr)
+        assert (result.exit_code, told["error"]) == (2, "UsageError") and words in told["message"], result.stderr
 
 
 def test_a_file_without_expressions_is_named(tmp_path: Path) -> None:

@@ -13,13 +13,15 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from ray_pubsub import MatchIndex
+from ray_pubsub import MatchIndex, PriorityRules
 from ray_pubsub.index import starting_engine
 from ray_pubsub.index.bulk import text_batch
 from ray_pubsub.index.segmented_index import SegmentedIndex
 from ray_pubsub.index.starting_engine import StartingEngine
 from ray_pubsub.kernels import readiness
 from ray_pubsub.model.events import read_events
+from ray_pubsub.priority import rule_maintenance
+from ray_pubsub.priority.instantiation.boxes import Refusal
 from ray_pubsub.warming.background import offer_background
 
 EVENTS = [{"a": number % 7, "b": number % 5, "s": f"x{number % 3}"} for number in range(40)]
@@ -170,6 +172,56 @@ def test_intervals_and_files_need_the_engine(compiler: Compiler, tmp_path: Path)
         assert loaded.match({"b": 1}) == ["x"] and loaded.expression("x") == "b = 1"
 
 
+@pytest.mark.parametrize("confirm", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_levels_are_the_same_throughout(
+    compiler: Compiler, monkeypatch: pytest.MonkeyPatch, seed: int, confirm: bool
+) -> None:
+    random = Random(seed)
+    levels = ["low", "high", "critical"]
+    rules = PriorityRules(levels, confirm=confirm)
+    model: dict[int, tuple[str, MatchIndex]] = {}
+    ready_at = random.randint(5, 40)
+    for step in range(50):
+        number = random.randint(0, 15)
+        if random.random() < 0.7:
+            level, expression = random.choice(levels), text(random)
+            rules.add(number, level, expression)
+            model[number] = level, MatchIndex("scan")
+            model[number][1].add(number, expression)
+        else:
+            assert rules.remove(number) == (model.pop(number, None) is not None)
+        if step == ready_at:
+            assert set(rules.stats().exact_reasons) <= {Refusal.STARTING}
+            compiler.running = False
+        expected = [
+            max((levels.index(level) for level, index in model.values() if index.match(event)), default=0)
+            for event in EVENTS
+        ]
+        found = [levels.index(each) for each in rules.priorities(EVENTS)]
+        assert found == expected if confirm or step < ready_at else all(map(int.__ge__, found, expected))
+    assert Refusal.STARTING not in rules.stats().exact_reasons
+
+
+def test_rules_need_kernels_if_they_are_many_or_tables(compiler: Compiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule_maintenance, "FEW", 10)
+    rules = PriorityRules(["low", "high"])
+    for number in range(10):
+        rules.add(number, "high", f"a = {number}")
+    assert rules.stats().exact_rules == 10
+    rules.add(10, "high", "a = 10")
+    assert rules.stats().exact_rules == 0 and rules.priorities([{"a": 3}, {"a": 30}]) == ["high", "low"]
+    other = PriorityRules(["low", "high"])
+    other.add("x", "high", "b = 1")
+    assert other.stats().exact_rules == 1
+    other.add_predicates(pa.table({"id": ["y"], "level": ["high"], "attribute": ["a"], "low": [1], "high": [2]}))
+    assert other.stats().exact_rules == 0 and other.priorities([{"a": 1}, {"b": 1}, {"b": 2}]) == [
+        "high",
+        "high",
+        "low",
+    ]
+
+
 PROGRAM = """
 import ray_pubsub
 from ray_pubsub.kernels import readiness
@@ -181,10 +233,19 @@ assert index.match({"model": "m3", "price": 50, "colour": "red"}) == [53, 63, 73
 index.remove(53)
 events = [{"model": "m3", "price": 50, "colour": "red"}] * 3
 assert index.match_many(events)[2] == [63, 73, 83, 93]
+lines = b'{"model": "m3", "price": 50, "colour": "red"}\\n{"model": }\\n' * 20
+found = index.match_json(lines)
+assert found[38] == [63, 73, 83, 93] and len(found.errors) == 20
+rules = ray_pubsub.PriorityRules(["low", "high", "critical"])
+for number in range(20):
+    rules.add(number, "high", f"price < {number} and model in ('m3', 'm{number}')")
+assert rules.add_many(["a", "b"], ["critical"] * 2, ["price < 3", "price <"]).added == 1
+rules.remove(19)
+assert rules.priorities([{"price": 2}, {"price": 17, "model": "m3"}, {"price": 18, "model": "m3"}]) == ["critical", "high", "low"]
 """
 
 
-def test_a_first_match_compiles_nothing(tmp_path: Path) -> None:
+def test_a_first_answer_compiles_nothing(tmp_path: Path) -> None:
     variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     del variables[readiness.VARIABLE]
     subprocess.run([sys.executable, "-c", PROGRAM], env=variables, check=True, timeout=600)
