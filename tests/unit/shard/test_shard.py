@@ -94,7 +94,7 @@ def matching(found: Shard, beside: RegistryBeside, needed: int, x: Any, timeout:
 
 
 def test_a_shard_that_starts_again_knows_what_events_carry(beside: RegistryBeside) -> None:
-    """Its index is built by it: an event with x alone meets none of the clauses, of which most would else be filed under x. With so many
+    """Its index is built by it: an event with x alone meets none of the clauses, of which most would else be filed under x. With this many
     attributes they are filed under pivots in any case."""
     texts = [f"x = {number % 7} and y{number % 60} >= {number}" for number in range(1500)]
     version = beside.store.commit([Subscribe(number, "desk", text) for number, text in enumerate(texts)])[-1].version
