@@ -35,6 +35,8 @@ RANKED = np.iinfo(np.int64).min
 """The value of `least` for a track whose operands are listed in memory."""
 UNKNOWN, NO_MATCH, MATCH = 0, 1, 2
 LARGEST_CODE = 2**30
+MOST_SPARSE = 16
+"""A table of all strings of the vocabulary is made if it is at most this many times as large as what is looked up."""
 
 
 @dataclass(slots=True, eq=False)
@@ -279,11 +281,16 @@ class _Operands:
         column, number = columns[first], numbers[first]
         used = np.unique(number)
         texts = [self._texts[each] for each in used.tolist()]
-        order = sorted(range(len(texts)), key=texts.__getitem__)
+        order = np.array(sorted(range(len(texts)), key=texts.__getitem__))
         rank = np.empty(len(texts), np.int64)
         rank[order] = np.arange(len(texts))
-        place = np.searchsorted(used, number)
-        sequence = np.lexsort((rank[place], column))
+        if len(self._texts) <= MOST_SPARSE * len(number):
+            place_of = np.empty(len(self._texts), np.int64)
+            place_of[used] = np.arange(len(used))
+            place = place_of[number]
+        else:
+            place = np.searchsorted(used, number)
+        sequence = np.argsort(column.astype(np.int64) * len(used) + rank[place])
         starts = np.flatnonzero(np.diff(column[sequence], prepend=-1))
         ends = np.append(starts[1:], len(sequence))
         ranks = np.empty(len(sequence), np.int32)

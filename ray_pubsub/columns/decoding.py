@@ -16,6 +16,7 @@ from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.kernels.columns.code_space import CodeIntervals, Pieces
 from ray_pubsub.kernels.columns.decoding import decode_intervals, keep_records
 from ray_pubsub.kernels.columns.opaque_sets import NEGATED_PATTERN
+from ray_pubsub.kernels.columns.renaming import Numbers, mark_used, rename
 from ray_pubsub.kernels.columns.runs import OPAQUE, list_records, record_sizes
 from ray_pubsub.language.value_set import ABOVE_ALL, BELOW_ALL, Cut, ValueSet
 from ray_pubsub.model.values import Kind
@@ -142,26 +143,19 @@ def join_tables(tables: list[ClauseTable], kept: list[NDArray[np.bool_]] | None 
 def move_table(table: ClauseTable, owner: NDArray[np.int64], old: Vocabulary, new: Vocabulary) -> ClauseTable:
     """Moves a table to another vocabulary and other owners (owner[o] replaces o). The new vocabulary only gets the names that the table
     uses. The records are changed in place: do not use the given table afterwards."""
-    tests = table.tests[: table.test_count]
+    tests, opaque = table.tests[: table.test_count], table.opaque
+    used = Numbers(*(np.zeros(count, np.bool_) for count in (len(old.attributes), len(old.strings), len(opaque))))
+    mark_used(tests, used)
     numbers = np.zeros(len(old.attributes), dtype=np.int32)
-    for number in np.flatnonzero(np.bincount(tests["attribute"])).tolist():
+    for number in np.flatnonzero(used.attributes).tolist():
         numbers[number] = new.attributes.number(old.attributes.texts[number], old.attributes.terms.get(number))
-    tests["attribute"] = numbers[tests["attribute"]]
-    texts = np.flatnonzero((tests["form"] & Form.OPAQUE == 0) & (tests["kind"] == Kind.STRING))
-    uses = tests["low_whole"][texts]  # a test of strings is an equality: both bounds are the same number
-    opaque = table.opaque
-    if len(opaque):
-        chosen = np.flatnonzero(tests["form"] & Form.OPAQUE)
-        numbers_of_sets = tests["low_whole"][chosen]
-        used = np.zeros(len(opaque), np.bool_)
-        used[numbers_of_sets] = True
-        if not used.all():
-            opaque = opaque.take(np.flatnonzero(used))
-            tests["low_whole"][chosen] = (np.cumsum(used) - 1)[numbers_of_sets]
+    if not used.sets.all():
+        opaque = opaque.take(np.flatnonzero(used.sets))
+    used.strings[opaque.strings()] = True
+    named = np.flatnonzero(used.strings)
     moved = np.zeros(len(old.strings), dtype=np.int64)
-    named = np.flatnonzero(np.bincount(np.concatenate([uses, opaque.strings()])))
     moved[named] = new.strings.numbers_of_distinct(list(map(old.strings.texts.__getitem__, named.tolist())))
-    tests["low_whole"][texts] = tests["high_whole"][texts] = moved[uses]
+    rename(tests, Numbers(numbers, moved, np.cumsum(used.sets) - 1))
     owners = owner[table.owners[: table.count]]
     return ClauseTable(
         table.count,
