@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ray_pubsub.errors import EventError
-from ray_pubsub.model.attribute_tree import AttributeTree
 from ray_pubsub.model.dict_events import flatten, from_dicts
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.events import read_events
@@ -418,33 +417,3 @@ def test_a_bad_event_alone() -> None:
     assert (batch.size, batch.lanes, batch.input_size, [error.position for error in batch.errors]) == (0, [], 1, [0])
     assert batch.positions is not None
     assert batch.positions.tolist() == []
-
-
-@settings(max_examples=scaled(30))
-@given(
-    st.lists(
-        st.dictionaries(
-            st.sampled_from(["k0", "k1", "k7", "other"]),
-            st.one_of(
-                st.text("aé\0", max_size=3), st.just("\ud800"), st.integers(-5, 5), st.none(), st.floats(), st.booleans(),
-                st.just([1]), st.just([1, 2]), st.just({"k": 1}), st.just(2**70),
-            ),
-            max_size=3,
-        ),
-        min_size=2,
-        max_size=6,
-    ),
-    st.booleans(),
-)  # fmt: skip
-def test_a_few_of_many_attributes(events: list[dict[str, Any]], strings: bool) -> None:
-    """Sparse events are read in a way of their own: as if there were only the attributes that they have."""
-    if strings:
-        events = [{key: str(value).replace("\ud800", "") for key, value in event.items()} for event in events]
-    many, few = AttributeTree([f"k{number}" for number in range(50)]), AttributeTree(["k0", "k1", "k7"])
-    found, wanted = from_dicts(events, None, many), from_dicts(events, None, few)
-    assert found.rows() == wanted.rows()
-    assert [(error.position, error.attribute) for error in found.errors] == [
-        (error.position, error.attribute) for error in wanted.errors
-    ]
-    mixed: list[Any] = [events[0], None, *events[1:]]  # one that is no event
-    assert from_dicts(mixed, None, many).rows() == wanted.rows()
