@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
+import pytest
+
 from ray_pubsub import MatchIndex
+from ray_pubsub.engines.selection import cost_formulas
 from ray_pubsub.index.segmented_index import SegmentedIndex
+
+
+def prefer_bitmaps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has the cost model forget states of clauses (kernels/pivot/clause_states.py), so that small crowded blocks are dense."""
+    monkeypatch.setattr(cost_formulas, "MOST_COMPARED", -1.0)
 
 
 def segmented(index: MatchIndex) -> SegmentedIndex:

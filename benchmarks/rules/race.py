@@ -1,5 +1,9 @@
 """Measures auto, every engine, a compiled scan and compiled counting on the same rules and events, and compares all results.
 
+Batches are columns, which are read before; a single event is a dictionary, and its ids are a list. Scan and counting are measured as a
+program that gets the same and gives the same (plain.py), and as bare kernels that are given numbers and give numbers. All systems have
+seen events before they are measured, so that what they build when it pays is built.
+
 Each system is measured in turns with auto, and its time is scaled by auto's: what else the machine does then harms both. An engine that
 is SLOW times as slow as auto at first sight is not measured further; with many rules, one that was at a tenth of the rules is not built. If
 auto's blocks are all of one engine, they are what that engine alone has, and it is not measured twice.
@@ -17,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ray_pubsub
+from benchmarks.rules.plain import Plain
 from benchmarks.rules.references import Counting, RuleArrays, Scan, rule_arrays
 from ray_pubsub.engines.registry import ENGINES, build_of
 from ray_pubsub.engines.selection.cost_formulas import MOST_DENSE_COLUMNS
@@ -29,6 +34,10 @@ __all__ = ["Pair", "Raced", "race"]
 
 SINGLE, COMPARED, FEW = 32, 24, 6
 """Events that are matched one by one; events whose results are compared; events for a first sight."""
+SCANNED = 64
+"""Events of a batch for the references, which take each event alone."""
+SEEN = 0.15
+"""Seconds of single events, and of batches, that every system has seen before it is measured, unless one takes longer."""
 HEATS = 50_000
 """With more rules, a tenth of them decides which engines are built."""
 SLOW = 4.0
@@ -60,8 +69,10 @@ class Raced:
     public: Pair
     """The regret against the engines that a user can choose, dense and pivot not being among them."""
     scan: Pair
-    """The scan's time divided by auto's."""
+    """The time of a program with a scan divided by auto's."""
     counting: Pair
+    bare: Pair
+    """The time of the faster of both kernels alone."""
     build: float
     bytes: float
     """A rule's, ids included."""
@@ -74,10 +85,6 @@ class Raced:
     @property
     def settled(self) -> Pair:
         return self.regret if self.followed is None else self.followed
-
-    def lag(self, way: int) -> float:
-        """Returns by how many microseconds a reference is faster."""
-        return float(self.auto[way] * max(0.0, 1 - min(self.scan[way], self.counting[way])))
 
 
 def race(make: Callable[[int], GeneratedRules], count: int, seconds: float) -> Raced:
@@ -94,10 +101,12 @@ def race(make: Callable[[int], GeneratedRules], count: int, seconds: float) -> R
     build = time.thread_time() - start
     mine = events.works(auto)
     kinds = sorted({block.engine for block in auto.stats().blocks})
-    first, times = in_turns(mine, events.references["scan"], seconds)
-    scan = times / first
-    first, times = in_turns(mine, events.references["counting"], seconds)
-    counting = times / first
+    events.compare_with(auto)
+    beside: dict[str, Pair] = {}
+    for name, works in events.references.items():
+        first, times = in_turns(mine, works, seconds)
+        beside[name] = times / first
+    bare = np.minimum(beside["bare scan"], beside["bare counting"])
     regrets: dict[str, Pair] = {"auto": np.ones(2)}
     written = {"auto": f"{first[0]:.1f}/{first[1]:.1f}"}
     fastest: tuple[ray_pubsub.MatchIndex, ray_pubsub.MatchIndex] = (auto, auto)
@@ -123,8 +132,8 @@ def race(make: Callable[[int], GeneratedRules], count: int, seconds: float) -> R
     offered = [regrets[name] for name in regrets if name not in FAVOURED]
     public = np.maximum.reduce(offered)
     raced = Raced(
-        count, "+".join(kinds) or "tail", first, (best[0], best[1]), np.array([regrets[best[way]][way] for way in (0, 1)]), public, scan,
-        counting, build, auto.nbytes / count, times=written,
+        count, "+".join(kinds) or "tail", first, (best[0], best[1]), np.array([regrets[best[way]][way] for way in (0, 1)]), public,
+        beside["scan"], beside["counting"], bare, build, auto.nbytes / count, times=written,
     )  # fmt: skip
     if events.follow(auto):
         before = events.built(kinds[0]) if len(kinds) == 1 else auto
@@ -143,17 +152,33 @@ class Events:
         self._table = rules.predicates() if rules.plain else None
         dicts = rules.event_dicts()
         self.batch = from_dicts(dicts)
-        self.singles = [from_dicts([event]) for event in dicts[:SINGLE]]
+        self.singles = dicts[:SINGLE]
         self.few = from_dicts(dicts[:FEW])
+        self._scanned = from_dicts(dicts[:SCANNED])
         rows = [np.ascontiguousarray(row) for row in rules.events]
         arrays: RuleArrays = rule_arrays(rules)
         scan, counting = Scan(arrays), Counting(arrays, rules.events.shape[1])
         self.expected = [self._numbers(scan.match(row)) for row in rows[:COMPARED]]
         assert [self._numbers(counting.match(row)) for row in rows[:COMPARED]] == self.expected
         self.references: dict[str, Works] = {}
-        for name, match in (("scan", scan.match), ("counting", counting.match)):
-            work = Work(lambda match=match: [match(row) for row in rows[:SINGLE]], SINGLE)  # type: ignore[misc]
-            self.references[name] = (work, work)
+        self._systems: dict[str, Scan | Counting] = {"scan": scan, "counting": counting}
+        self._rows = rows
+
+    def compare_with(self, index: ray_pubsub.MatchIndex) -> None:
+        """Makes the works of the references, which read what the index reads."""
+        attributes, coded = index._books.engine.view().attributes, np.array(self._rows[:SCANNED])
+        for name, system in self._systems.items():
+            work = Work(lambda system=system: [system.match(row) for row in self._rows[:SINGLE]], SINGLE)  # type: ignore[misc]
+            self.references[f"bare {name}"] = (work, work)
+            plain = Plain(system, self.rules, attributes)
+            offsets, found = plain.batch(self._scanned, coded)
+            for place in range(min(COMPARED, len(coded))):
+                assert sorted(found[offsets[place] : offsets[place + 1]].tolist()) == self.expected[place], name
+                assert place >= FEW or sorted(plain.one(self.singles[place])) == self.expected[place], name
+            self.references[name] = (
+                Work(lambda plain=plain: plain.batch(self._scanned, coded), len(coded)),  # type: ignore[misc]
+                Work(lambda plain=plain: [plain.one(event) for event in self.singles], len(self.singles)),  # type: ignore[misc]
+            )
 
     def _numbers(self, clauses: NDArray[Any]) -> list[int]:
         owner = self.rules.owner
@@ -177,7 +202,12 @@ class Events:
     def works(self, index: ray_pubsub.MatchIndex, compare: bool = True) -> Works:
         if compare:
             self.check(index)
-        return self._works(index, self.batch, self.singles)
+        works = self._works(index, self.batch, self.singles)
+        for work in works:
+            start = time.thread_time()
+            while time.thread_time() - start < SEEN:
+                work.do()
+        return works
 
     def glimpse(self, index: ray_pubsub.MatchIndex) -> Works:
         return self._works(index, self.few, self.singles[:FEW])
@@ -186,7 +216,7 @@ class Events:
         found = index.match_many(self.batch)
         assert [sorted(found[place]) for place in range(COMPARED)] == self.expected, "a batch differs"
         for place in range(FEW):
-            assert sorted(index.match_many(self.singles[place])[0]) == self.expected[place], "an event differs"
+            assert sorted(index.match(self.singles[place])) == self.expected[place], "an event differs"
 
     def follow(self, index: ray_pubsub.MatchIndex) -> bool:
         """Lets an index look at the stream. Returns whether it has built a block again."""
@@ -203,10 +233,10 @@ class Events:
         return following.rebuilt > 0
 
     @staticmethod
-    def _works(index: ray_pubsub.MatchIndex, batch: EventBatch, singles: list[EventBatch]) -> Works:
+    def _works(index: ray_pubsub.MatchIndex, batch: EventBatch, singles: list[dict[str, Any]]) -> Works:
         return (
             Work(lambda: index.match_many(batch), batch.size),
-            Work(lambda: [index.match_many(one) for one in singles], len(singles)),
+            Work(lambda: [index.match(one) for one in singles], len(singles)),
         )
 
 

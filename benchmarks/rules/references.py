@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ray_pubsub.workloads.segments import BETWEEN, IN, NOT_IN
 
-__all__ = ["Counting", "RuleArrays", "Scan", "rule_arrays"]
+__all__ = ["Counting", "RuleArrays", "Scan", "count_event", "rule_arrays", "scan_event"]
 
 MOST_EXPANDED = 1024
 """A range on an attribute with at most this many values is posted under each of them, else compared in a list."""
@@ -49,7 +49,8 @@ def _holds(rules, test, value):
 
 
 @njit(nogil=True, cache=True)
-def _scan(rules, values, out):
+def scan_event(rules, values, out):
+    """Lists the rules that hold for the values of an event. Returns how many there are."""
     filled = 0
     for rule in range(len(rules.offsets) - 1):
         holds = True
@@ -70,7 +71,7 @@ class Scan:
         self.out = np.empty(len(rules.offsets), np.int32)
 
     def match(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
-        return self.out[: _scan(self.rules, values, self.out)]
+        return self.out[: scan_event(self.rules, values, self.out)]
 
 
 class _Lists(NamedTuple):
@@ -130,7 +131,8 @@ def _post(rules, base, size, expand, fill, starts, posting, range_starts, range_
 
 
 @njit(nogil=True, cache=True)
-def _count(rules, lists, values, left, touched, out):
+def count_event(rules, lists, values, left, touched, out):
+    """The same by counting."""
     count = 0
     for attribute in range(len(values)):
         value = values[attribute]
@@ -193,4 +195,4 @@ class Counting:
         self.out = np.empty(2 * count + 1, np.int32)
 
     def match(self, values: NDArray[np.int32]) -> NDArray[np.int32]:
-        return self.out[: _count(self.rules, self.lists, values, self.left, self.touched, self.out)]
+        return self.out[: count_event(self.rules, self.lists, values, self.left, self.touched, self.out)]

@@ -240,7 +240,7 @@ def encode_single(
         cells = event.cells()
         every = np.empty(len(plains), dtype=np.int32)
         encode_lanes(plan.track, plan.cell_offsets, cells.whole, cells.rest, space.row, every)
-        codes = every[plan.places]
+        codes = every if len(plan.places) == len(plains) else every[plan.places]
         for (target, _, _), code in zip(plan.others, of_strings, strict=True):
             codes[target] = code
         if patterned:

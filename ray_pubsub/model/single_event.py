@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ray_pubsub.errors import EventError
 from ray_pubsub.model.arguments import is_unicode
@@ -71,7 +73,7 @@ class SingleEvent(EventBatch):
                 # Half of the time. A dictionary per attribute from values to codes gains a little more where attributes have a few dozen
                 # values, and doubles the time of coding where they have thousands (`python -m benchmarks value_codes`).
                 plains = self.plains if str not in types else [0 if type(each) is str else each for each in self.plains]
-                whole, rest = np.array(plains, dtype=np.int64), np.zeros(count)
+                self._cells = Cells(*_no_rows(count), np.array(plains, dtype=np.int64), _no_rests(count))
             else:
                 pairs = [
                     (0, 0.0) if kind in (STRING, LIST) else split_number(plain) if kind == NUMBER else (int(plain), 0.0)
@@ -79,7 +81,7 @@ class SingleEvent(EventBatch):
                 ]
                 whole = np.array([pair[0] for pair in pairs], dtype=np.int64)
                 rest = np.array([pair[1] for pair in pairs], dtype=np.float64)
-            self._cells = Cells(np.arange(count + 1), np.zeros(count, dtype=np.int32), whole, rest)
+                self._cells = Cells(*_no_rows(count), whole, rest)
         return self._cells
 
     def rows(self, wanted: Container[str] | None = None) -> list[dict[str, Value]]:
@@ -89,6 +91,17 @@ class SingleEvent(EventBatch):
 
     def __reduce__(self) -> Any:
         return SingleEvent, (self.names, self.kinds, self.plains, self.scope)
+
+
+@lru_cache(maxsize=256)
+def _no_rows(count: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Returns the offsets and the rows of lanes of one value each. All events of this many values share them: nobody writes to cells."""
+    return np.arange(count + 1), np.zeros(count, dtype=np.int32)
+
+
+@lru_cache(maxsize=256)
+def _no_rests(count: int) -> NDArray[np.float64]:
+    return np.zeros(count)
 
 
 def single_of(batch: EventBatch) -> SingleEvent | None:

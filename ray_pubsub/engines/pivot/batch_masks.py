@@ -29,11 +29,11 @@ __all__ = ["BatchMasks"]
 
 PAIRS = 1 << 20
 """Room for matches before they are sorted by event. When it is full, its content becomes a sorted run and the room is reused."""
-LOOKED_AT = 128
-"""The number of events from which the number of entries that the others visit is estimated."""
-ENTRY, CLAUSE, NUMBER, CODE = 5, 20, 3, 1
-"""Approximate nanoseconds: for an entry that an event visits; and in a chunk for a clause, for a number in its row, for a code that has
-lines."""
+CLAUSE, NUMBER, CODE = 20, 3, 1
+"""Approximate nanoseconds in a chunk: for a clause, for a number in its row, for a code that has lines."""
+
+CACHED_LINES = 8192
+"""Lines that fit the second cache."""
 
 
 Cells: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -48,20 +48,15 @@ class BatchMasks:
         ranged_columns(lists.words, len(owners), ranged)
         self._lists = lists
         self._rows = rows = ClauseRows(lists.words, np.ascontiguousarray(owners, np.int32), lists.base, top, ranged)
+        self._most_lines = int((np.minimum(top, CHUNK) * (1 + ranged)).sum())
         self._plain = tuple(rows)  # passing NamedTuples to a kernel takes 30 µs
 
-    def pay(self, cells: Cells) -> bool:
-        """Returns whether one pass over all clauses per chunk costs less than following the pivot lists of every event."""
-        offsets, column, code = cells
-        events = len(offsets) - 1
-        some = slice(0, int(offsets[min(events, LOOKED_AT)]))
-        run = self._lists.directory.reshape(-1, 4)[self._lists.base[column[some]] + code[some]]
-        met = (run[:, 1] - run[:, 0]).sum(dtype=np.int64) + (run[:, 3] - run[:, 2]).sum(dtype=np.int64)
-        universal = len(self._lists.entries) // 4 - self._lists.universal
-        entries = events * (int(met) / max(1, min(events, LOOKED_AT)) + universal)
+    def cost(self, events: int) -> float:
+        """Returns about how many nanoseconds an event of a batch takes, beside those for its matches."""
         codes = len(self._lists.bucket) + CHUNK * len(self._rows.top)
-        chunk = CLAUSE * len(self._rows.owners) + NUMBER * len(self._rows.words) + CODE * codes
-        return ENTRY * entries > -(-events // CHUNK) * chunk
+        number = NUMBER if self._most_lines <= CACHED_LINES else 3 * NUMBER
+        chunk = CLAUSE * len(self._rows.owners) + number * len(self._rows.words) + CODE * codes
+        return -(-events // CHUNK) * chunk / events
 
     def match(self, cells: Cells) -> Hits | None:
         """Returns the owners of the clauses that hold, for each event; None if the events have too many different values."""

@@ -21,10 +21,11 @@ from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.cached_segment import CachedSegment
 from ray_pubsub.engines.contract import Frequency, Hits, PivotCost
 from ray_pubsub.engines.explain.trace import Traced
-from ray_pubsub.engines.pivot.batch_masks import BatchMasks
 from ray_pubsub.engines.pivot.lists import are_alike, build_lists, coded_of_rows, places, rows_of
+from ray_pubsub.engines.pivot.match_ways import MatchWays, Way
 from ray_pubsub.engines.pivot.pivot_cost import cost_of_pivots
 from ray_pubsub.engines.pivot.trace import trace_pivots
+from ray_pubsub.engines.pivot.trace_states import trace_states
 from ray_pubsub.engines.vector_cache.cache import VectorCache
 from ray_pubsub.kernels.pivot.clause_rows import check_rows
 from ray_pubsub.kernels.pivot.pivot_lists import BUCKETS, PROVEN, SLOTS, PivotLists, match_event, match_events
@@ -33,8 +34,6 @@ from ray_pubsub.workspace import PerThread
 
 __all__ = ["PivotSegment"]
 
-FEWEST_MASKED = 64
-"""Batches of at least this many events are tested for whether masks of events pay."""
 EVENT_WORK = 1 << 17
 """What following the lists of an event costs, in units of preemption.part_of: 128 events take about a millisecond."""
 
@@ -58,7 +57,7 @@ class PivotSegment(CachedSegment):
         # With one entry per clause, the entries have the owners in this order.
         self.owners: NDArray[Any] = by_entry if len(by_entry) == len(rows) else owners
         self._scratch: PerThread[tuple[NDArray[Any], ...]] = PerThread()
-        self._masks: BatchMasks | None = None
+        self._ways = MatchWays(lists, rows, self.owners, self.space)
         self._cache = VectorCache(self.nbytes)
 
     @property
@@ -66,7 +65,7 @@ class PivotSegment(CachedSegment):
         arrays: list[Any] = [*self._lists, self._rows, *(getattr(self.space, name) for name in self.space.__slots__)]
         if self.owners.base is None:
             arrays.append(self.owners)
-        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray)) + self._ways.nbytes
 
     def state(self, slots: NDArray[np.int64] | None = None) -> State:
         """`slots` maps each slot to the number that is saved for it."""
@@ -129,15 +128,39 @@ class PivotSegment(CachedSegment):
 
     def _match_one(self, column: NDArray[np.int32], code: NDArray[np.int32]) -> NDArray[np.int64]:
         scratch = self._scratch.get(self._make_scratch)
-        slots: NDArray[np.int64] = match_event(column, code, self._plain, scratch)
+        ways = self._ways
+        slots: NDArray[np.int64]
+        slots, met = match_event(column, code, self._plain, scratch, ways.most)
+        if met <= ways.watched:
+            return slots
+        if met > ways.most:
+            states = ways.states_of_event(met)
+            if states is not None:
+                _, codes, candidates = scratch
+                return states.match_single(column, code, codes, candidates)
+            slots, _ = match_event(column, code, self._plain, scratch, met)
+        ways.visited(met, len(slots))
         return slots
 
     def _match_codes(self, codes: EventCodes) -> Hits:
         cells, size = (codes.offsets, codes.column, codes.code), len(codes.offsets) - 1
-        if size >= FEWEST_MASKED and (masks := self._batch_part()).pay(cells):
-            hits = masks.match(cells)
-            if hits is not None:
-                return hits
+        if not size:
+            return Hits(codes.offsets, np.empty(0, np.int64))
+        way = self._ways.for_batch(cells)
+        hits = None
+        if way is Way.MASKS:
+            hits = self._ways.masks.match(cells)
+        elif way is Way.STATES and self._ways.states is not None:
+            _, codes_of, candidates = self._scratch.get(self._make_scratch)
+            hits = self._ways.states.match(cells, codes_of, candidates, self._ways.room(size))
+        if hits is None:
+            hits = self._match_lists(cells)
+        self._ways.matched(size, len(hits.slots))
+        return hits
+
+    def _match_lists(self, cells: tuple[NDArray[Any], ...]) -> Hits:
+        ends, column, code = cells
+        size = len(ends) - 1
         scratch = self._scratch.get(self._make_scratch)
         offsets = np.zeros(size + 1, dtype=np.int64)
         out = np.empty(max(1024, 64 * size), dtype=np.int64)
@@ -147,13 +170,18 @@ class PivotSegment(CachedSegment):
             if event == end:
                 offer()
                 end = min(size, end + part)
-                cells = (codes.offsets[: end + 1], codes.column, codes.code)
+                cells = (ends[: end + 1], column, code)
             event, needed = match_events(event, cells, self._plain, scratch, offsets, out)
             if event < end:
                 out = np.concatenate([out, np.empty(len(out) + needed, dtype=np.int64)])
         return Hits(offsets, out[: offsets[-1]])
 
     def _trace(self, codes: EventCodes, matches: int) -> Traced:
+        if (
+            self._ways.states is not None
+            and self._ways.met((codes.offsets, codes.column, codes.code)) > self._ways.most
+        ):
+            return trace_states(codes, self._coded(), self._ways.states, self.vocabulary)
         return trace_pivots(codes, self._coded(), self._lists, self._rows, self.vocabulary)
 
     def _details(self) -> dict[str, int]:
@@ -170,12 +198,6 @@ class PivotSegment(CachedSegment):
 
     def pivot_cost(self, frequency: NDArray[np.float64]) -> PivotCost:
         return cost_of_pivots(self._lists, self._rows, self.space, frequency)
-
-    def _batch_part(self) -> BatchMasks:
-        """Created at the first use. If two threads create it at once, either result is valid."""
-        if self._masks is None:
-            self._masks = BatchMasks(self._lists, self.owners, self.space.top)
-        return self._masks
 
     def _make_scratch(self) -> tuple[NDArray[Any], ...]:
         """Makes the scratch arrays of one thread, as the kernel takes them."""

@@ -16,7 +16,7 @@ from ray_pubsub.engines.pivot.lists import coded_rows, rows_of, shares_of
 from ray_pubsub.kernels.pivot.pivot_choice import Shares
 from ray_pubsub.kernels.pivot.pivot_lists import PROVEN, SLOTS, PivotLists
 
-__all__ = ["trace_pivots"]
+__all__ = ["holding_tests", "trace_pivots"]
 
 
 def trace_pivots(
@@ -82,13 +82,15 @@ def _finish(
     if not len(compared):
         trace.numbers = rows
         return 0
-    own = OwnTests(compared, tests.offsets, tests.column, tests.low, tests.high, values)
-    holding = own.left()
-    if tests.pieces is not None:
-        holding = holding[_inside(holding, tests, values)]
-    trace.numbers = np.concatenate([rows[proven], holding])
+    trace.numbers = np.concatenate([rows[proven], holding_tests(compared, tests, values)])
     trace.add("", "own tests compared", len(trace.numbers))
     return len(compared)
+
+
+def holding_tests(compared: NDArray[Any], tests: CodedTests, values: NDArray[np.int32]) -> NDArray[Any]:
+    """Returns which of these clauses hold."""
+    holding = OwnTests(compared, tests.offsets, tests.column, tests.low, tests.high, values).left()
+    return holding[_inside(holding, tests, values)] if tests.pieces is not None else holding
 
 
 def _inside(positions: NDArray[Any], tests: CodedTests, values: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -7,12 +7,17 @@ several intervals that an event carries, h the share of the clauses with a gap t
 constants of engines/selection/machine.py. The numbers before them say how many such steps an engine's kernel takes; they were fitted to
 the kernels once and hold on every machine.
 
-    pivot     e `visit` + met + 7 n m `entry`, met = 2 n run `entry` + 3 n checked (1 + t / 5) `check`; an event alone pays 1.2 met more
+    pivot     e `visit` + met + 7 n m `entry`, met = 5 n run `entry` + 3 n checked (1 + t / 5) `check`; an event alone pays 1.2 met more
               An event looks up its values, passes the runs they lead to, and compares the clauses whose other tests may hold.
               In a batch, if that is less: n (4 + 0.6 r) `check` / 512 + c `visit` + 12 n m `entry`, with r numbers a row
               (kernels/pivot/batch_masks.py); 3 r if the lines of the events' codes do not fit the cache.
-    dense     one event: (5 + 3 b) c `visit` + 16 b c `word` + lines (`visit` / 2 + 4 c `word`) + n s (2.5 + c / 13) `check`
-              in a batch: n c `word` / 78 + c `visit` + n s (2.7 + c / 25) `check`
+              Or, alone and in a batch: c' (`visit` + 1.1 w `word`) + 4 flips `mark` + n o 4 `entry` + 2 n m `entry`, with
+              flips = c' n / 256, or c' n (r - 1 - 2 t) / 4,096 if that is more, and the share o of tests on other than c' columns
+              (kernels/pivot/clause_states.py). An event alone pays 1.5 of that,
+              and 0.4 `call`, because it is first seen that the lists would take longer.
+    dense     one event: (2 + (3 + 3 b) min(1, n / 32,768)) c `visit` + 16 b c `word` + lines (`visit` / 2 + 4 c `word`)
+              + n s (2.5 + c / 13) `check`
+              in a batch: n c `word` / 78 + c `visit` + n s (4.5 + c / 25) `check`
               lines = w / 8 (1 - (1 - live)^8), the lines of eight words of which one is live
               live = (mean p)^(log2(w) / 2) + 64 s, at most 1: clustering halves the clauses log2(w) times, by lows and by highs.
     rein      1.5 n sum(1 - pass) `mark` + 3 w `word` + b (2 e + 0.02 c) `visit` + gaps + out
@@ -39,6 +44,8 @@ import math
 import numpy as np
 
 from ray_pubsub.engines.engine_entry import Estimate
+from ray_pubsub.engines.pivot.clause_states import COMMON, MOST_COVERED
+from ray_pubsub.engines.pivot.match_ways import MOST_COMPARED
 from ray_pubsub.engines.selection.clause_statistics import ClauseStatistics
 from ray_pubsub.engines.selection.machine import MachineConstants
 
@@ -53,19 +60,35 @@ CACHED_LINES = 8192
 """Lines of 1,024 bits that fit the second cache."""
 COLD = 1.2
 """By how much more an event that comes alone pays for what it meets: nothing is asked for ahead, and the caches hold other things."""
+WARM = 32_768
+"""What belongs to fewer clauses is mostly in a cache."""
 MOST_DENSE_COLUMNS = 63
 """More do not fit the transposed masks, and bitmaps would take more memory than the clauses."""
 
 
 def pivot(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
     check = 3 * machine.check * (1 + given.tests / 5)
-    met = given.clauses * (2 * given.run * machine.entry + given.checked * check)
+    met = given.clauses * (5 * given.run * machine.entry + given.checked * check)
     matches = given.clauses * given.matched * machine.entry
     ahead = given.cells * machine.visit + met + 7 * matches
     number = 3.0 if given.lines > CACHED_LINES else 0.6
     masks = given.clauses * (4 + number * given.numbers) * machine.check / MASKED
-    in_batch = min(ahead, masks + given.columns * machine.visit + 12 * matches)
-    return _with_call(1.0, machine, ahead + COLD * met, in_batch)
+    states = _states(given, machine)
+    in_batch = min(ahead, masks + given.columns * machine.visit + 12 * matches, states)
+    return _with_call(1.2, machine, min(ahead + COLD * met, 1.5 * states + 0.4 * machine.call), in_batch)
+
+
+def _states(given: ClauseStatistics, machine: MachineConstants) -> float:
+    """Returns the cost of an event by states of clauses; endless if they would not be made."""
+    covered = given.shares[given.shares * COMMON >= 1]
+    others = 1 - float(np.sort(covered)[-MOST_COVERED:].sum()) / max(1e-9, float(given.shares.sum()))
+    if not len(covered) or others > MOST_COMPARED:
+        return math.inf
+    columns = min(len(covered), MOST_COVERED)
+    changes = max(0.0, given.numbers - 1 - 2 * given.tests)
+    flips = columns * given.clauses * max(1 / 256, changes / 4096)
+    states = columns * (machine.visit + 1.1 * given.clauses / WORD * machine.word) + 4 * flips * machine.mark
+    return states + given.clauses * (4 * others + 2 * given.matched) * machine.entry
 
 
 def dense(given: ClauseStatistics, machine: MachineConstants) -> Estimate | None:
@@ -75,14 +98,15 @@ def dense(given: ClauseStatistics, machine: MachineConstants) -> Estimate | None
     mean = float(np.exp(np.log(np.maximum(given.passing, 1e-9)).mean()))
     live: float = min(1.0, mean ** (math.log2(max(2.0, words)) / 2) + WORD * given.survivors)
     blocks = _blocks(given)
-    outer = columns * ((5 + 3 * blocks) * machine.visit + 16 * blocks * machine.word)
+    visits = 2 + 3 * (1 + blocks) * min(1.0, given.clauses / WARM)
+    outer = columns * (visits * machine.visit + 16 * blocks * machine.word)
     lines = words / LINE * (1 - (1 - live) ** LINE) * (0.5 * machine.visit + 4 * columns * machine.word)
     matches = given.clauses * given.survivors * machine.check
     alone = outer + lines + matches * (2.5 + columns / 13)
     masks = given.clauses * columns * machine.word / 78
-    in_batch = masks + columns * machine.visit + matches * (2.7 + columns / 25)
+    in_batch = masks + columns * machine.visit + matches * (4.5 + columns / 25)
     gaps = _gaps(given, machine)
-    return _with_call(3.7 if given.holed else 1.2, machine, alone + gaps, in_batch + gaps)
+    return _with_call(3.7 if given.holed else 1.0, machine, alone + gaps, in_batch + gaps)
 
 
 def rein(given: ClauseStatistics, machine: MachineConstants) -> Estimate:

@@ -36,6 +36,7 @@ __all__ = [
     "Cells",
     "PivotLists",
     "Scratch",
+    "count_met",
     "count_order",
     "fill_directory",
     "match_event",
@@ -249,18 +250,40 @@ def _match_alike(first_event, cells, lists, out_offsets, out):
     return events, 0
 
 
+@inlined
+def _met(first, last, column, code, base, directory):
+    """Returns how many entries an event's codes lead to."""
+    met = np.int64(0)
+    for cell in range(first, last):
+        run = (base[column[cell]] + code[cell]) * 4
+        met += np.int64(directory[run + 1]) - np.int64(directory[run])
+        met += np.int64(directory[run + 3]) - np.int64(directory[run + 2])
+    return met
+
+
 @compiled
-def match_event(column, code, lists, scratch):
-    """Owners of the clauses that one event matches, in a new array."""
+def count_met(cells, events, base, directory):
+    """Returns how many entries the codes of the first `events` lead to, those without a pivot left out."""
+    offsets, column, code = cells
+    return _met(0, offsets[events], column, code, base, directory)
+
+
+@compiled
+def match_event(column, code, lists, scratch, most):
+    """Owners of the clauses that one event matches, in a new array, and how many entries it visits. If these are more than `most`, it is
+    not matched."""
     cells, lists, scratch = Cells(NO_OFFSETS, column, code), PivotLists(*lists), Scratch(*scratch)
     last = len(column)
     _ask_directory(0, last, column, code, lists.base, lists.directory, lists.bucket)
+    met = _met(0, last, column, code, lists.base, lists.directory) + len(lists.entries) // 4 - np.int64(lists.universal)
+    if met > most:
+        return np.empty(0, np.int64), met
     _note_codes(0, last, cells, lists, scratch)
     found = _find_candidates(0, last, cells, lists, scratch)
     out = np.empty(found, np.int64)
     filled = _take_matches(found, _first_range(lists.directory), lists, scratch, out, 0)
     _forget_codes(0, last, cells, scratch)
-    return out[:filled]
+    return out[:filled], met
 
 
 @compiled

@@ -7,15 +7,21 @@ import random
 import weakref
 
 import numpy as np
+import pytest
 
 from ray_pubsub import MatchIndex
 from ray_pubsub.engines.dense.segment import DenseSegment
 from ray_pubsub.index.blocks import Blocks
 from ray_pubsub.model.dict_events import from_dicts
 from ray_pubsub.model.event_batch import EventBatch
-from tests.inside_of_index import merge_all, segmented
+from tests.inside_of_index import merge_all, prefer_bitmaps, segmented
 
 COLORS = ("red", "green", "blue", "gold")
+
+
+@pytest.fixture(autouse=True)
+def dense_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    prefer_bitmaps(monkeypatch)
 
 
 def index_of(texts: list[str], parts: int) -> tuple[MatchIndex, Blocks]:

@@ -19,7 +19,7 @@ from ray_pubsub.engines.papers.rein import ReinSegment
 from ray_pubsub.kernels.papers.gap_toggles import exclude_gaps
 from ray_pubsub.model.dict_events import from_dicts
 from tests.unit.engines.coded_tables import table_of
-from tests.unit.engines.test_pivot_lists import event, rule
+from tests.unit.engines.pivot.test_pivot_lists import event, rule
 
 ENGINES: list[Any] = [ReinSegment, DexinSegment, GemSegment]
 

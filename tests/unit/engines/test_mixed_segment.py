@@ -19,6 +19,7 @@ from ray_pubsub.engines.selection.cost_model import CostModel
 from ray_pubsub.engines.selection.machine import TYPICAL
 from ray_pubsub.engines.selection.segment_choice import FEWEST_APART, choose_segment
 from ray_pubsub.model.dict_events import from_dicts
+from tests.inside_of_index import prefer_bitmaps
 from tests.unit.engines.coded_tables import EXPRESSIONS, matched, mixed_events, table_of
 
 MODEL = CostModel(ENGINES, TYPICAL)
@@ -39,7 +40,9 @@ def texts(common: int, rare: int) -> list[str]:
 def mixed() -> tuple[list[str], ClauseTable, Vocabulary, Segment]:
     expressions, vocabulary = texts(4500, 300), Vocabulary()
     table = table_of(expressions, vocabulary)
-    return expressions, table, vocabulary, choose_segment(ENGINES, table, vocabulary, model=MODEL)
+    with pytest.MonkeyPatch.context() as patched:
+        prefer_bitmaps(patched)
+        return expressions, table, vocabulary, choose_segment(ENGINES, table, vocabulary, model=MODEL)
 
 
 def events(count: int) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from ray_pubsub.engines.vector_cache.cache import VectorCache
 from ray_pubsub.engines.vector_cache.single_cache import SingleCache
 from ray_pubsub.engines.vector_cache.store import VectorStore
 from ray_pubsub.kernels.columns.code_vectors import count_repeats, hash_vectors
+from tests.inside_of_index import prefer_bitmaps
 from tests.unit.engines.vector_cache.always import Always
 
 
@@ -161,6 +162,7 @@ def test_single_events_are_found_again_within_bytes() -> None:
 
 
 def test_dense_segments_share_a_cache_for_single_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    prefer_bitmaps(monkeypatch)
     monkeypatch.setattr(single_cache, "CachePolicy", Always)
     monkeypatch.setattr(module, "ENABLED", True)
     index = MatchIndex()

@@ -12,11 +12,12 @@ from ray_pubsub import MatchIndex
 from ray_pubsub.columns.event_codes import encode_events
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.pivot.batch_masks import BatchMasks, Cells
+from ray_pubsub.engines.pivot.match_ways import Way
 from ray_pubsub.engines.pivot.segment import PivotSegment
 from ray_pubsub.kernels.pivot.batch_masks import CHUNK
 from ray_pubsub.model.dict_events import from_dicts
 from tests.unit.engines.coded_tables import table_of
-from tests.unit.engines.test_pivot_lists import event, rule
+from tests.unit.engines.pivot.test_pivot_lists import event, rule
 
 
 def block_of(texts: list[str]) -> tuple[PivotSegment, BatchMasks]:
@@ -63,13 +64,20 @@ def test_work_space_is_left_clean() -> None:
 
 
 def test_masks_are_for_events_that_meet_many_entries() -> None:
-    crowded, by_masks = block_of([f"a in ('v{n % 3}', 'v{n % 5}') and b in ({n}, {n + 1})" for n in range(3000)])
+    crowded, _ = block_of([f"a in ('v{n % 3}', 'v{n % 5}') and b in ({n}, {n + 1})" for n in range(3000)])
     batch = [{"a": f"v{n % 5}", "b": n} for n in range(CHUNK)]
-    assert not by_masks.pay(cells_of(crowded, batch))  # b leads to two clauses
-    crowded, by_masks = block_of([f"a in ('v{n % 3}', 'v{n % 5}') and b != {n}" for n in range(3000)])
-    assert by_masks.pay(cells_of(crowded, batch))
-    assert not by_masks.pay(cells_of(crowded, batch[:8]))  # too few events to share a pass over all clauses
-    assert not by_masks.pay(cells_of(crowded, [{"c": 1}] * CHUNK))
+    assert crowded._ways.for_batch(cells_of(crowded, batch)) is Way.LISTS  # b leads to two clauses
+    crowded, _ = block_of([f"{long} and b != {n}" for n, long in enumerate(many_columns(3000))])
+    batch = [{"b": n} for n in range(CHUNK)]
+    assert crowded._ways.for_batch(cells_of(crowded, batch)) is Way.MASKS
+    few = crowded._ways.for_batch(cells_of(crowded, batch[:8]))
+    assert few is not Way.MASKS  # too few events to share a pass over all clauses
+    assert crowded._ways.for_batch(cells_of(crowded, [{"c": 1}] * CHUNK)) is Way.LISTS
+
+
+def many_columns(count: int) -> list[str]:
+    """Tests that hold without their attribute, too few on each for states."""
+    return [f"(x{n % 300} is null or x{n % 300} > 5)" for n in range(count)]
 
 
 def test_events_with_too_many_different_values_are_matched_one_by_one() -> None:

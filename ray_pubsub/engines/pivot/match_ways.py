@@ -1,0 +1,127 @@
+"""Which way a pivot block takes for an event or a batch: pivot lists, masks of events (batches only), or states of clauses.
+
+What the lists would visit is read off the directory before anything is matched; the other two cost the same for every event, beside its
+matches. States are made when they would have saved as much time as making them takes.
+"""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ray_pubsub.columns.coding import CodeSpace
+from ray_pubsub.engines.pivot.batch_masks import BatchMasks, Cells
+from ray_pubsub.engines.pivot.clause_states import ClauseStates, expected_cost
+from ray_pubsub.engines.pivot.lists import coded_of_rows
+from ray_pubsub.kernels.pivot.pivot_lists import PivotLists, count_met
+from ray_pubsub.kernels.readiness import are_ready
+
+__all__ = ["MatchWays", "Way"]
+
+FEWEST_MASKED = 64
+"""Masks are considered for batches of at least this many events."""
+LOOKED_AT = 128
+"""The number of events from which the number of entries that the others visit is estimated."""
+ENTRY, HELD, MASKED_MATCH = 3.0, 20.0, 2.0
+"""Approximate nanoseconds: for an entry that an event visits; for one that holds; for a match that is found by masks, beyond one by
+states."""
+BUILD_CLAUSE, BUILD_NUMBER = 150, 5
+"""Approximate nanoseconds that making states takes, by clauses and by numbers in their rows."""
+MOST_COMPARED = 0.5
+"""The largest share of clauses that states may leave to be compared."""
+NEVER = sys.maxsize
+NEWEST, NEWEST_EVENT = 0.25, 0.05
+"""Share of the newest batch, and of the newest event, in averages."""
+
+
+class Way(Enum):
+    LISTS = "lists"
+    MASKS = "masks"
+    STATES = "states"
+
+
+class MatchWays:
+    """Approximate and cheap: concurrent readers may lose a count, and if two make states at once, either are valid."""
+
+    def __init__(self, lists: PivotLists, rows: NDArray[np.uint32], owners: NDArray[Any], space: CodeSpace) -> None:
+        self._lists, self._rows, self._owners, self._space = lists, rows, owners, space
+        self._directory = lists.base, lists.directory
+        self._universal = len(lists.entries) // 4 - lists.universal
+        self._masks: BatchMasks | None = None
+        self.states: ClauseStates | None = None
+        self._cost = expected_cost(len(rows), min(space.columns, 8))
+        self._making = float(BUILD_CLAUSE * len(rows) + BUILD_NUMBER * len(lists.words))
+        self._matches, self._entry = 0.0, ENTRY
+        self._set_limits()
+
+    def _set_limits(self) -> None:
+        self.watched = int(min(NEVER, self._cost / (ENTRY + HELD)))
+        """An event that visits more entries may be better matched by states, if many of them hold."""
+        self.most = int(min(NEVER, self._cost / self._entry))
+        """The entries up to which an event is matched by the lists."""
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self.states is None else self.states.nbytes
+
+    @property
+    def masks(self) -> BatchMasks:
+        if self._masks is None:
+            self._masks = BatchMasks(self._lists, self._owners, self._space.top)
+        return self._masks
+
+    def met(self, cells: Cells) -> float:
+        """Returns how many entries an event visits."""
+        events = min(len(cells[0]) - 1, LOOKED_AT)
+        met: int = count_met(cells, events, *self._directory)
+        return met / events + self._universal
+
+    def states_for(self, nanoseconds: float, events: int = 1) -> ClauseStates | None:
+        """Returns the states, if they were made or are worth making now; `nanoseconds`: what an event takes without."""
+        if self.states is None and self._cost < np.inf and are_ready():
+            self._making -= events * max(0.0, nanoseconds - self._cost)
+            if self._making <= 0:
+                self._make()
+        return self.states
+
+    def states_of_event(self, met: int) -> ClauseStates | None:
+        """Does the same for a single event that visits more than `most` entries."""
+        return self.states_for(self._entry * met)
+
+    def visited(self, met: int, matches: int) -> None:
+        """Notes what the lists gave for an event that visited more than `watched` entries, for the next."""
+        self._entry += NEWEST_EVENT * (ENTRY + HELD * min(1.0, matches / met) - self._entry)
+        self._set_limits()
+
+    def for_batch(self, cells: Cells) -> Way:
+        """Returns the way that costs the least."""
+        events = len(cells[0]) - 1
+        met, masks = self.met(cells), np.inf
+        lists = ENTRY * met + HELD * min(met, self._matches)
+        if events >= FEWEST_MASKED:
+            masks = self.masks.cost(events) + MASKED_MATCH * self._matches
+        other = min(lists, masks)
+        if self._cost < other and self.states_for(other, events) is not None and self._cost < other:
+            return Way.STATES
+        return Way.LISTS if lists <= masks else Way.MASKS
+
+    def matched(self, events: int, matches: int) -> None:
+        """Notes what a batch has matched, for the next."""
+        self._matches += NEWEST * (matches / events - self._matches)
+
+    def room(self, events: int) -> int:
+        """Returns about how many matches a batch will have; memory that is not used is not touched."""
+        return 256 + int(1.25 * self._matches * events)
+
+    def _make(self) -> None:
+        words = self._lists.words
+        states = ClauseStates(coded_of_rows(self._space, words, self._rows), words, self._rows, self._owners)
+        if states.compared <= MOST_COMPARED and states.cost < (ENTRY + HELD) * len(self._rows):
+            self._cost, self.states = states.cost, states
+        else:  # little would be gained
+            self._cost = np.inf
+        self._set_limits()
