@@ -1,9 +1,9 @@
 """What a user has who writes the matching himself around a compiled scan or compiled counting (references.py): it takes events as they
 come, dictionaries or columns, and gives ids of rules.
 
-A dictionary is read by MatchIndex's own reader: its checks of kinds, absence and integers beyond 64 bits are what the matching of untrusted
-events needs, by whatever program. Its values are put into an array by attribute, and what the kernel finds becomes a list of ids. A batch is
-given as the columns that MatchIndex is given; one kernel matches all of it.
+A dictionary is read by MatchIndex's own reader: its checks of kinds, absence and integers beyond 64 bits are what the matching of
+untrusted events needs, by whatever program. Its values are put into an array by attribute, and what the kernel finds becomes a list of
+ids. A batch is given as the columns that MatchIndex is given; one kernel matches all of it.
 """
 
 from __future__ import annotations

@@ -12,10 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from ray_pubsub.columns.event_codes import EventCodes
+from ray_pubsub.engines.pivot.segment import PivotSegment
 from ray_pubsub.engines.registry import engine_names
 from ray_pubsub.engines.vector_cache.cache import VectorCache
 from ray_pubsub.engines.vector_cache.policy import CachePolicy
 from ray_pubsub.index.match_index import MatchIndex
+from ray_pubsub.model.dict_events import from_dicts, read_single
 from ray_pubsub.priority.rules import PriorityRules
 
 __all__ = ["EXERCISES"]
@@ -119,6 +121,21 @@ def intervals() -> None:
     _match_in_every_way(index)
 
 
+def crowded() -> None:
+    """States of clauses, whose numbers have 16 or 32 bits."""
+    for count in (MANY, 2**16 + 1):
+        numbers = np.arange(count)
+        index = MatchIndex()
+        index.add_predicates(
+            pa.table({"id": numbers, "attribute": ["a0"] * count, "low": numbers % 50, "high": numbers % 50 + 50})
+        )
+        block = PivotSegment(*index._books.engine.clauses_of(numbers))
+        block._ways.states_for(np.inf)
+        block.match(from_dicts(_events(300)))
+        for event in _events(5):
+            block.match_single(read_single(event, None))
+
+
 def patterns() -> None:
     index = MatchIndex()
     kinds = [
@@ -185,6 +202,7 @@ EXERCISES: dict[str, Callable[[], None]] = {
     "ranges": dense,
     "mixed rules": mixed,
     "intervals": intervals,
+    "crowded events": crowded,
     "patterns": patterns,
     "terms": terms,
     "repeats": repeats,
