@@ -13,6 +13,8 @@ from ray_pubsub.engines.contract import Hits, Segment
 from ray_pubsub.engines.dense import transposed
 from ray_pubsub.engines.dense.segment import DenseSegment
 from ray_pubsub.engines.pivot import batch_masks
+from ray_pubsub.engines.pivot.clause_states import PAIRS
+from ray_pubsub.engines.pivot.match_ways import MatchWays, Way
 from ray_pubsub.engines.pivot.segment import EVENT_WORK, PivotSegment
 from ray_pubsub.kernels.dense.transposed_rows import GROUP
 from ray_pubsub.kernels.pivot.batch_masks import CHUNK, ROOM
@@ -66,7 +68,7 @@ def test_pivot_lists_by_masks_of_events(small_room: bool, monkeypatch: pytest.Mo
         monkeypatch.setattr(batch_masks, "PAIRS", 10)
         use_workspace(Workspace(), monkeypatch)
     monkeypatch.setattr(preemption, "PART", 100 * EVENTS)
-    monkeypatch.setattr(batch_masks.BatchMasks, "pay", lambda *_: True)
+    monkeypatch.setattr(MatchWays, "for_batch", lambda *_: Way.MASKS)
     assert EVENTS < CHUNK < ROOM
     vocabulary = Vocabulary()
     texts = [f"x in ({low % 997}, {low % 991}) and y != {low % 4}" for low in range(950)]
@@ -75,10 +77,20 @@ def test_pivot_lists_by_masks_of_events(small_room: bool, monkeypatch: pytest.Mo
 
 def test_pivot_lists_event_by_event(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preemption, "PART", 50 * EVENT_WORK)
-    monkeypatch.setattr(batch_masks.BatchMasks, "pay", lambda *_: False)
+    monkeypatch.setattr(MatchWays, "for_batch", lambda *_: Way.LISTS)
     vocabulary = Vocabulary()
     texts = ["y <= 2"] * 200 + [f"x = {value}" for value in range(1000)]  # more matches than there is room for at first
     assert_same_in_parts(PivotSegment(table_of(texts, vocabulary), vocabulary), offers=EVENTS // 50)
+
+
+def test_pivot_lists_by_states_of_clauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    vocabulary = Vocabulary()
+    block = PivotSegment(table_of([f"x > {low} and y != {low % 4}" for low in range(950)], vocabulary), vocabulary)
+    states = block._ways.states_for(np.inf)
+    assert states is not None
+    monkeypatch.setattr(preemption, "PART", int(50 * PAIRS * states.cost))
+    monkeypatch.setattr(MatchWays, "for_batch", lambda *_: Way.STATES)
+    assert_same_in_parts(block, offers=EVENTS // 60)
 
 
 def test_between_blocks() -> None:
