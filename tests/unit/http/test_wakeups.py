@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from actors.http.streams.wakeups import Wakeups
+from actors.mailboxes.arrivals import Arrived
 
 
 class Away:
@@ -58,3 +61,52 @@ async def test_a_wait_ends_with_a_wakeup_or_with_its_time() -> None:
     wakeups.wake("ann")
     await asyncio.wait_for(task, 30)
     assert len(wakeups) == 0
+
+
+class Following:
+    """A server that counts the calls that follow its arrivals, and answers each after the next arrival."""
+
+    ready = True
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+        self.arrived = asyncio.Event()
+
+    async def ask(self, actor: str, method: str, after: Any, wait: float, timeout: float) -> Arrived:
+        self.calls.append(after)
+        if after is None:
+            return Arrived(("instance", 0), None)
+        await self.arrived.wait()
+        self.arrived.clear()
+        return Arrived(("instance", after[1] + 1), ("ann",))
+
+
+async def turns() -> None:
+    """Lets whatever can run do so."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_arrivals_are_followed_only_while_somebody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.http.streams.wakeups.TOGETHER", 0)
+    server: Any = Following()
+    wakeups, woken = Wakeups(server), asyncio.Event()
+    wakeups.start()
+    try:
+        await turns()
+        assert server.calls == []
+        wakeups.add("ann", woken.set)
+        await asyncio.wait_for(woken.wait(), 30)  # what arrived before the first call is not known
+        woken.clear()
+        await turns()
+        wakeups.remove("ann", woken.set)
+        server.arrived.set()
+        await turns()
+        assert server.calls == [None, ("instance", 0)] and not woken.is_set()
+        wakeups.add("ann", woken.set)
+        await turns()
+        assert server.calls[2:] == [("instance", 1)]  # from where the last one ended
+        server.arrived.set()
+        await asyncio.wait_for(woken.wait(), 30)
+    finally:
+        await wakeups.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import sqlite3
@@ -270,3 +271,35 @@ def test_readers_with_other_programs_do_no_harm(tmp_path: Path) -> None:
     assert not (copy / f"{FILE}-wal").exists()
     with RegistryStore(copy / FILE) as store:
         assert store.counts() == expected
+
+
+def test_a_commit_reads_what_it_wrote_and_not_what_the_log_had_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log that was restarted is as long as before, and behind what is new has what was there."""
+    file = SqliteFile(tmp_path / FILE, None, 1)
+    file.writer.execute("create table t (x)")
+    for rows in (800, 800):  # more than are copied into the database at once, twice
+        file.writer.begin_write()
+        file.writer.executemany("insert into t values (?)", [(bytes(4000),)] * rows)
+        file.writer.commit()
+        file.committed()
+    file.writer.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+    sizes: list[int] = []
+    pread = os.pread
+
+    def counting(descriptor: int, size: int, place: int) -> bytes:
+        sizes.append(size)
+        return pread(descriptor, size, place)
+
+    monkeypatch.setattr(os, "pread", counting)
+    for number in range(5):
+        file.writer.begin_write()
+        file.writer.execute("insert into t values (?)", (number,))
+        file.writer.commit()
+        sizes.clear()
+        file.committed()
+        assert 0 < sum(sizes) < 100_000
+    monkeypatch.undo()
+    file.close()
+    SqliteFile(tmp_path / FILE, None, 1).close()
