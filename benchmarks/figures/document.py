@@ -150,17 +150,19 @@ def _shown(claim: Claim, results: ResultsFile, folder: str) -> list[str]:
 
 
 def _last_values(picture: Picture, results: ResultsFile) -> str:
-    """Returns all series at the last point, the lowest first."""
+    """Returns all series at the last point, the lowest first; a series that was refused there at its own last point."""
     if picture.measure == "each_event":
         return ""
     found = []
-    x = 0.0
     for series in picture.only or results.series():
         places, values = results.values(series, picture.measure)
         if values:
-            found.append((values[-1], series))
-            x = max(x, places[-1])
-    shown = ", ".join(f"{series} {value:.3g}" for value, series in sorted(found))
+            found.append((values[-1], series, places[-1]))
+    x = max((place for _, _, place in found), default=0.0)
+    shown = ", ".join(
+        f"{series} {value:.3g}" + (f" (at {place:,.10g})" if place < x else "")
+        for value, series, place in sorted(found)
+    )
     return f"Here, {picture.unit}, at {x:,.10g}: {shown}." if found else ""
 
 

@@ -57,8 +57,9 @@ def _last_times(files: Files, papers: tuple[str, ...]) -> Iterator[dict[str, flo
     )
     for sweep in sweeps:
         results = files[sweep]
-        values = {series: results.values(series, "mean_ms")[1] for series in results.series()}
-        found = {series: times[-1] for series, times in values.items() if times}
+        curves = {series: results.values(series, "mean_ms") for series in results.series()}
+        end = max((places[-1] for places, _ in curves.values() if places), default=0.0)
+        found = {series: times[-1] for series, (places, times) in curves.items() if places and places[-1] == end}
         if len(found) > 2:
             yield found
 

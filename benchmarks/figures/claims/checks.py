@@ -47,10 +47,11 @@ class Ratio:
     def outcome(self, results: ResultsFile, measure: str) -> Outcome:
         what = f"{self.first} ÷ {self.second}" + (", last point" if self.last else "")
         stated = self.paper if isinstance(self.paper, str) else _times(self.paper)
-        here = self._here(results, measure)
-        if here is None:
+        found = self._here(results, measure)
+        if found is None:
             return Outcome(what, stated, "not measured", "")
-        return Outcome(what, stated, _times(here), self._agrees(here))
+        here, earlier = found
+        return Outcome(what, stated, _times(here) + earlier, self._agrees(here))
 
     def _agrees(self, here: float) -> str:
         if isinstance(self.paper, str):
@@ -62,13 +63,16 @@ class Ratio:
         same_side = here < FALLS if self.paper < 1 else here > GROWS
         return "in direction" if same_side else "no"
 
-    def _here(self, results: ResultsFile, measure: str) -> float | None:
+    def _here(self, results: ResultsFile, measure: str) -> tuple[float, str] | None:
+        """Returns the ratio, and a remark if one of the two was refused at the last point; None if they share no point."""
         curves = [dict(zip(*results.values(series, measure), strict=True)) for series in (self.first, self.second)]
         shared = [x for x in curves[0] if x in curves[1]]
         if not shared:
             return None
         chosen = shared[-1:] if self.last else shared
-        return float(np.mean([curves[0][x] for x in chosen]) / np.mean([curves[1][x] for x in chosen]))
+        ratio = float(np.mean([curves[0][x] for x in chosen]) / np.mean([curves[1][x] for x in chosen]))
+        earlier = self.last and shared[-1] < max(max(curve) for curve in curves)
+        return ratio, f" (at {shared[-1]:,.10g})" if earlier else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,9 @@ class Least:
     among: tuple[str, ...]
 
     def outcome(self, results: ResultsFile, measure: str) -> Outcome:
-        values = {name: results.values(name, measure)[1] for name in self.among}
-        last = {name: found[-1] for name, found in values.items() if found}
+        curves = {name: results.values(name, measure) for name in self.among}
+        end = max((places[-1] for places, _ in curves.values() if places), default=0.0)
+        last = {name: values[-1] for name, (places, values) in curves.items() if places and places[-1] == end}
         what = "lowest of the paper's systems, last point"
         if self.series not in last or len(last) < 2:
             return Outcome(what, self.series, "not measured", "")

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.figures import measuring, running
 from benchmarks.figures.claims import PAPERS
 from benchmarks.figures.claims.checks import Below, Beside, Check, Least, Ratio, Refused, StatedRate, Trend
-from benchmarks.figures.document import BEGIN, END, _sweep, generated
+from benchmarks.figures.document import BEGIN, END, _last_values, _sweep, generated
 from benchmarks.figures.drawing import STYLES, draw
 from benchmarks.figures.findings import FINDINGS
 from benchmarks.figures.measuring import check, measure_point
@@ -216,6 +216,16 @@ def test_claims_are_decided_by_the_results(tmp_path: Path) -> None:
     filled(tmp_path / "other.csv", {"tama": [1.0, 3.0]})
     assert [agrees(Beside("tama", "other", paper)) for paper in (1.5, 3.0, 0.2)] == ["yes", "in direction", "no"]
     assert [agrees(Refused("siena")), agrees(Refused("rein"))] == ["yes", "no"]
+
+
+def test_a_series_that_was_refused_is_not_taken_for_one_at_the_last_point(tmp_path: Path) -> None:
+    results = filled(tmp_path / "data.csv", {"rein": [1.0, 2.0, 8.0], "tama": [3.0, 6.0, 9.0], "h-tree": [2.0]})
+    outcome = Ratio("h-tree", "rein", 2.0, last=True).outcome(results, "mean_ms")
+    assert outcome[2:] == ("2.00 × (at 1)", "yes")  # noqa: RUF001
+    assert Ratio("tama", "rein", 1.1, last=True).outcome(results, "mean_ms").here == "1.12 ×"  # noqa: RUF001
+    assert Least("rein", ("rein", "tama", "h-tree")).outcome(results, "mean_ms").agrees == "yes"
+    shown = _last_values(PICTURES["dexin-2"], results)
+    assert shown == "Here, ms an event, at 3: h-tree 2 (at 1), rein 8, tama 9."
 
 
 def test_every_figure_has_a_claim_about_series_that_it_shows() -> None:
