@@ -388,6 +388,7 @@ class _PatternTests:
         keys = sets.sets.patterns
         self._offsets = sets.sets.pattern_offsets
         self._negated = keys & NEGATED_PATTERN != 0
+        self._implied = _are_implied(sets.sets, self._negated)
         column, key = np.repeat(sets.column, np.diff(self._offsets)), keys & ~NEGATED_PATTERN
         which, first = distinct_pairs(column, key)
         self._places = (which + len(space.attributes)).astype(np.int32)
@@ -409,7 +410,7 @@ class _PatternTests:
         assert coded.pieces is not None
         low = np.where(self._negated, UNKNOWN, MATCH).astype(np.int32)
         high = np.where(self._negated, NO_MATCH, MATCH).astype(np.int32)
-        patterns = SetPatterns(tests, which, self._offsets, self._places, low, high)
+        patterns = SetPatterns(tests, which, self._offsets, self._places, low, high, self._implied)
         count = len(coded.column) + count_patterns(patterns)
         found = ClauseTests(np.empty(len(coded.offsets), np.int64), *(np.empty(count, np.int32) for _ in range(4)))
         given = ClauseTests(coded.offsets, coded.column, coded.low, coded.high, coded.pieces)
@@ -422,3 +423,16 @@ class _PatternTests:
         ends = np.cumsum(counts)
         mine = np.arange(int(counts.sum())) + np.repeat(self._offsets[which] - ends + counts, counts)
         return np.repeat(np.arange(len(which)), counts), mine
+
+
+def _are_implied(sets: OpaqueSets, negated: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Returns which sets admit all strings that match a pattern, and maybe others. `negated`: which patterns must not match."""
+    some = np.flatnonzero(np.diff(sets.pattern_offsets))
+    found = np.zeros(len(sets), np.bool_)
+    if len(some):
+        matched = np.logical_or.reduceat(~negated, sets.pattern_offsets[some])
+        piece = sets.pieces[sets.piece_offsets[some]]
+        unbounded = (piece["low_side"] == Side.NONE) & (piece["high_side"] == Side.NONE)
+        alone = np.diff(sets.piece_offsets)[some] == 1
+        found[some] = matched & alone & unbounded & (piece["kind"] == Kind.STRING)
+    return found
