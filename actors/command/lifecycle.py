@@ -17,7 +17,14 @@ import typer
 
 from actors.command.http_beside import check_free, host_and_port, http_beside, is_ready, url_of
 from actors.command.terminal import Address, DataDir, GivenName, Json, ServerName, Terminal, connected, one_name
-from ray_pubsub.errors import ClusterError, MissingExtraError, SettingError, UnavailableError, UnknownServerError
+from ray_pubsub.errors import (
+    ClusterError,
+    MissingExtraError,
+    SettingError,
+    UnavailableError,
+    UnknownServerError,
+    counted,
+)
 
 __all__ = ["serve", "start", "status", "stop", "top"]
 
@@ -70,6 +77,9 @@ def start(
         engine=engine,
         ignore_case=ignore_case or None,
     )
+    signal.signal(
+        signal.SIGTERM, _interrupt
+    )  # again: Ray has put its own handler in place, which ends the program at once
     facts = {
         "name": server.name,
         "address": server.address,
@@ -77,7 +87,7 @@ def start(
         "shards": len(server.shards),
         "pid": os.getpid(),
     }
-    shown = f"server {server.name!r} runs at {server.address} with {len(server.shards)} shards, " + (
+    shown = f"server {server.name!r} runs at {server.address} with {counted(len(server.shards), 'shard')}, " + (
         f"data in {server.data_dir}" if server.data_dir else "in memory only"
     )
     terminal.result(facts, shown)

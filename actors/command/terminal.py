@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -96,6 +97,8 @@ def one_name(named: str | None, name: str | None) -> str | None:
 def connected(name: str | None, address: str | None, data_dir: Path | None) -> Server:
     """Connects to the server that a command is about."""
     import ray_pubsub
+
+    os.environ.setdefault("RAY_DISABLE_FAILURE_SIGNAL_HANDLER", "1")  # a page about the SIGTERM that ends a command
 
     return ray_pubsub.connect(name, address=address, data_dir=data_dir)
 

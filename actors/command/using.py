@@ -115,6 +115,8 @@ def load(
     if rejected is not None:
         check_output(str(rejected))
     terminal, table = Terminal(as_json), read_subscriptions(file)
+    if subscriber is None and "subscriber" not in table.schema.names:
+        raise SettingError("subscriber", f"is no column of {file}; --subscriber says whose subscriptions they are")
     with connected(name, address, data_dir) as server:
         began = time.perf_counter()
         report = server.subscribe_many(

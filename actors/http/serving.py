@@ -97,7 +97,9 @@ def _check_certificate(settings: HttpSettings) -> None:
 def _worker(settings: HttpSettings, listening: socket.socket) -> subprocess.Popen[bytes]:
     """Starts the child process. The settings go through a pipe, because a command line with tokens would be visible to everybody."""
     command = [sys.executable, "-m", "actors.http", "--worker", str(listening.fileno())]
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listening.fileno()])
+    # Ray would write a page about every SIGTERM, which is how this process is ended.
+    environment = {**os.environ, "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1"}
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listening.fileno()], env=environment)
     assert child.stdin is not None
     with suppress(BrokenPipeError):
         child.stdin.write(json.dumps(settings.state()).encode())

@@ -195,6 +195,7 @@ def test_a_server_of_its_own_as_the_documents_use_it(tmp_path: Path) -> None:
         stopped = shell("ray-pubsub stop --data-dir data")
     assert (stopped.returncode, stopped.stdout) == (0, "server 'default' is stopped\n"), stopped.stderr
     assert list((tmp_path / "notes").iterdir()) == []
+    assert "***" not in Path(facts["log"]).read_text()  # Ray's page about a process that was ended
     assert shell("ray-pubsub status").returncode == 3
 
 

@@ -233,6 +233,11 @@ def test_a_file_without_expressions_is_named(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "has the columns id and expression, not ['id', 'query']" in result.output
 
 
+def test_whose_subscriptions_they_are_is_asked_before_a_server(tmp_path: Path) -> None:
+    result = run("load", table_file(tmp_path, "csv"))
+    assert result.exit_code == 2 and "--subscriber says whose" in result.output
+
+
 def test_a_benchmark_checks_itself() -> None:
     told = json.loads(run("bench", "--subscriptions", 500, "--events", 20, "--json").stdout)
     assert told["equals_reference"] is True and told["batch_ms_per_event"] > 0

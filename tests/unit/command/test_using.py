@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import ray_pubsub
-from actors.command import using
+from actors.command import lifecycle, using
 from actors.command.entry import app
 from actors.transport.publish_reply import Delivered
 from ray_pubsub.errors import UnknownSubscriptionError
@@ -131,10 +131,15 @@ def test_a_server_may_ignore_case(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def start(*_: object, **named: Any) -> Any:
         given.append(named["ignore_case"])
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # as Ray replaces it
         return started
 
     monkeypatch.setattr(ray_pubsub, "start", start)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)  # the process of the tests keeps its handlers
+    handlers: list[Any] = []
+    monkeypatch.setattr(
+        signal, "signal", lambda _, handler: handlers.append(handler)
+    )  # the tests' process keeps its own
     for arguments in ((), ("--ignore-case",)):
         assert run("start", "--address", "127.0.0.1:1", *arguments).exit_code == 0
     assert given == [None, True]
+    assert handlers[-1] is lifecycle._interrupt
