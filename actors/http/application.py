@@ -57,6 +57,8 @@ class Application:
         )  # fmt: skip
         self.stats = StatsCache(self.backend)
         self.recent = RecentEvents(settings.recent_events)
+        self.ending = False
+        """Whether the process is about to end, so that nobody should wait any longer."""
         self.answered: Counter[tuple[str, int]] = Counter()
         """The number of responses by path and status."""
         self._table = RouteTable(ROUTES)
@@ -90,6 +92,12 @@ class Application:
     def end_client(self, name: str) -> None:
         """Closes the streams of a client whose token was revoked or replaced. Polls that wait notice it when they wake."""
         self.streams.end_client(name)
+
+    def end_waits(self) -> None:
+        """Ends streams, and has polls that wait answered with what there is: otherwise they would be cut off when the process ends."""
+        self.ending = True
+        self.streams.end_all()
+        self.wakeups.wake_everybody()
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:

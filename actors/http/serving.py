@@ -12,6 +12,7 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -117,24 +118,32 @@ def run_worker(descriptor: int, state: bytes) -> None:
     settings = HttpSettings(**given)
     raise_file_limit()
     listening = socket.socket(fileno=descriptor)
-    uvicorn_server(Application(settings, may_exit=True), settings).run(sockets=[listening])
+    app = Application(settings, may_exit=True)
+    uvicorn_server(app, settings, app.end_waits).run(sockets=[listening])
 
 
-def uvicorn_server(app: Application, settings: HttpSettings) -> Any:
-    """Returns uvicorn with httptools and uvloop; ARCHITECTURE.md has the figures that decided."""
+def uvicorn_server(app: Application, settings: HttpSettings, at_end: Callable[[], None] = lambda: None) -> Any:
+    """Returns uvicorn with httptools and uvloop; ARCHITECTURE.md has the figures that decided. `at_end` is called before it waits for the
+    requests that are not answered yet."""
     try:
         import uvicorn
 
         from actors.http.connections.bounded_connection import BoundedConnection
     except ImportError as error:
         raise SettingError("http", f"needs: pip install 'ray-pubsub[http]' ({error})") from None
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            at_end()
+            await super().shutdown(sockets)
+
     # Warnings are what clients cause: each bad request would be a line in the log.
     config = uvicorn.Config(
         app, http=BoundedConnection, loop="uvloop", ws="none", access_log=False, log_level="error", server_header=False,
         date_header=False, proxy_headers=False, timeout_keep_alive=75, timeout_graceful_shutdown=5, backlog=BACKLOG,
         limit_concurrency=_most_connections(settings), ssl_certfile=settings.certificate, ssl_keyfile=settings.key,
     )  # fmt: skip
-    return uvicorn.Server(config)
+    return Server(config)
 
 
 def _most_connections(settings: HttpSettings) -> int:

@@ -38,7 +38,7 @@ def running(settings: HttpSettings) -> Iterator[Interface]:
     """An interface in a thread of this process, which is a process of the cluster already."""
     app = Application(settings)
     listening = listening_socket(settings)
-    runner = uvicorn_server(app, settings)
+    runner = uvicorn_server(app, settings, app.end_waits)
     runner.install_signal_handlers = lambda: None
     thread = threading.Thread(target=lambda: asyncio.run(runner.serve(sockets=[listening])), daemon=True)
     thread.start()

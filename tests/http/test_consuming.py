@@ -6,11 +6,15 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import msgpack
 import pytest
 
 from actors.client.server import Server
+from actors.http.settings import HttpSettings
+from tests.http.conftest import running
 from tests.http.requesting import Answer, Interface
 
 
@@ -183,3 +187,20 @@ def test_a_window_limits_what_is_not_acknowledged(interface: Interface, mailbox:
     settle(interface, mailbox, "ack", two)
     assert [json.loads(each["data"])["event"]["n"] for each in stream.take(2)] == [2, 3]
     stream.close()
+
+
+def test_nobody_is_cut_off_when_the_process_ends(server: Server, tmp_path: Path) -> None:
+    server.subscribe("until-the-end", "until = 1", id="until-1")
+    answers: list[Any] = []
+    process = running(HttpSettings(server="http", port=0, state_dir=str(tmp_path), open=True))
+    interface = next(process)
+    path = "/v1/subscribers/until-the-end/poll?wait=60"
+    waiting = threading.Thread(target=lambda: answers.append(interface.ask("POST", path)))
+    with closing(interface.stream("/v1/subscribers/until-the-end/stream")) as stream:
+        waiting.start()
+        interface.wait_until(lambda: len(interface.app.wakeups) == 2)
+        assert next(process, None) is None  # the interface is ended
+        waiting.join(60)
+        assert [(answer.status, answer.data) for answer in answers] == [(200, {"items": []})]
+        assert stream.rest() == "retry: 2000\n\n"
+    server.remove_subscriber("until-the-end")

@@ -42,7 +42,7 @@ async def poll(app: Application, request: Request) -> Response:
     while True:
         found = await app.backend.poll(subscriber, limit, visible)
         left = ends - time.monotonic()
-        if found or left <= 0:
+        if found or left <= 0 or app.ending:
             break
         await app.wakeups.wait(subscriber, left)
         app.check_valid(request.client)

@@ -233,6 +233,10 @@ class EventStreams:
             if stream.client == name:
                 stream.ended.set()
 
+    def end_all(self) -> None:
+        for stream in self._all():
+            stream.ended.set()
+
     def _remove(self, stream: EventStream) -> None:
         own = self._open[stream.subscriber]
         own.discard(stream)

@@ -73,6 +73,10 @@ class Wakeups:
         for waiter in tuple(self._waiters.get(subscriber, ())):
             waiter()
 
+    def wake_everybody(self) -> None:
+        for subscriber in tuple(self._waiters):
+            self.wake(subscriber)
+
     def wake_in(self, subscriber: str, seconds: float) -> None:
         """Wakes a subscriber's waiters in this number of seconds, when deliveries come back by a timer. Timers that end at about the
         same time are combined into one, which ends when the last of them is due."""
