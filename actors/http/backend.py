@@ -95,12 +95,15 @@ class Backend:
         try:
             yield
         except asyncio.CancelledError as error:
-            if error.args and error.args[0] == LOST:
-                task.uncancel()
-                raise UnavailableError(f"the server {self.name!r}", LOST) from None
+            self._raise_if_lost(task, error)
             raise
         finally:
             self._in_flight.discard(task)
+
+    def _raise_if_lost(self, task: asyncio.Task[Any], error: asyncio.CancelledError) -> None:
+        if error.args and error.args[0] == LOST:
+            task.uncancel()
+            raise UnavailableError(f"the server {self.name!r}", LOST) from None
 
     async def run(self, call: Callable[..., Result], *arguments: Any, **named: Any) -> Result:
         """Runs a blocking call in a thread: `run(backend.server.subscribe, …)`."""
@@ -110,8 +113,16 @@ class Backend:
 
     async def ask_server(self, answer: Coroutine[Any, Any, Result]) -> Result:
         """Waits for a coroutine of the server: `ask_server(backend.server.publish_async(…))`."""
-        with self._counted():
+        task = asyncio.current_task()
+        assert task is not None
+        self._in_flight.add(task)
+        try:
             return await answer
+        except asyncio.CancelledError as error:
+            self._raise_if_lost(task, error)
+            raise
+        finally:
+            self._in_flight.discard(task)
 
     async def ask(self, actor: str, method: str, *arguments: Any, timeout: float | None = None) -> Any:
         """Calls a method of the registry or the mailboxes without a thread, again while its process restarts."""

@@ -128,14 +128,29 @@ class Request:
     async def body(self) -> bytes:
         """Returns the whole body. Raises HttpError if it is larger than the limit, or comes too slowly."""
         self._check_encoding()
+        message = self._there()
+        if message is not None and not message.get("more_body"):
+            return await self._body(
+                message
+            )  # it came with the head: there is nothing to wait for, and no time to limit
         try:
             async with asyncio.timeout(WHOLE_BODY):
-                return await self._body()
+                return await self._body(await self._receive() if message is None else message)
         except TimeoutError:
             raise HttpError(408, f"the body has not come within {WHOLE_BODY:g} s") from None
 
-    async def _body(self) -> bytes:
-        message = await self._receive()  # most bodies come in one part
+    def _there(self) -> Any:
+        """Returns the next message if it is there already, otherwise None."""
+        receiving: Any = self._receive()
+        try:
+            receiving.send(None)
+        except StopIteration as received:
+            return received.value
+        receiving.close()
+        return None
+
+    async def _body(self, message: Any) -> bytes:
+        """Returns the body that begins with this message; most come in one part."""
         if message["type"] == "http.disconnect":
             raise ConnectionResetError("the client has gone")
         first: bytes = message.get("body", b"")

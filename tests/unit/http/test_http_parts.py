@@ -397,6 +397,36 @@ async def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> Non
     assert raised.value.status == 408
 
 
+async def test_a_body_comes_in_parts_at_once_or_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "WHOLE_BODY", 30.0)
+    for waits in ((), (0,), (1,), (0, 1, 2)):
+        request, parts = request_of(b""), [b"one", b"two", b"three"]
+
+        async def receive(waits: Any = waits, parts: list[bytes] = parts) -> Any:
+            if 3 - len(parts) in waits:
+                await asyncio.sleep(0)
+            part = parts.pop(0)
+            return {"type": "http.request", "body": part, "more_body": bool(parts)}
+
+        request._receive = receive
+        assert await request.body() == b"onetwothree"
+
+
+async def test_a_body_of_which_only_the_beginning_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "WHOLE_BODY", 0.01)
+    request, begun = request_of(b""), [b"one"]
+
+    async def receive() -> Any:
+        if not begun:
+            await asyncio.Event().wait()
+        return {"type": "http.request", "body": begun.pop(), "more_body": True}
+
+    request._receive = receive
+    with pytest.raises(HttpError) as raised:
+        await request.body()
+    assert raised.value.status == 408
+
+
 async def test_a_body_that_is_compressed_is_refused() -> None:
     request = request_of(b"\x1f\x8b")
     request.scope["headers"] = [(b"content-encoding", b"gzip")]
