@@ -1,7 +1,7 @@
 """Rules and events as people write them, one core: sets, texts, JSON, one event at a time, each figure beside what it must and should be.
 
 python -m benchmarks rules [--quick] [--subscriptions N] [--groups w4,texts,largest,flat,logs,search,regret,cold]
-python -m benchmarks rules --groups regret [--settings N] [--largest N] [--seed S]
+python -m benchmarks rules --groups regret [--settings N] [--largest N] [--classes N,N] [--seed S]
 
 Every group compares the results with a reference in the same run and stops at the first difference. Rates depend on the machine, so the
 first line says how long the compiled scan takes on W1; the targets are those of a machine where that is 3.5 ms at a million subscriptions.
@@ -42,6 +42,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--groups", default=",".join(GROUPS), help=f"of {', '.join(GROUPS)}")
     parser.add_argument("--settings", type=int, help="of the group regret: how many settings are generated")
     parser.add_argument("--largest", type=int, help="of the group regret: the most rules of a setting")
+    parser.add_argument(
+        "--classes", help="of the group regret: with how many rules each class is measured, 0 for not at all"
+    )
     parser.add_argument("--seed", type=int, help="of the group regret: other settings")
     options = parser.parse_args(arguments)
     sizes = Sizes.quick() if options.quick else Sizes()
@@ -49,6 +52,8 @@ def main(arguments: list[str] | None = None) -> None:
         sizes = sizes.with_subscriptions(options.subscriptions)
     given = {"settings": options.settings, "largest_setting": options.largest, "seed": options.seed}
     sizes = replace(sizes, **{name: value for name, value in given.items() if value is not None})
+    if options.classes:
+        sizes = replace(sizes, classes=tuple(count for count in map(int, options.classes.split(",")) if count))
     report = Report()
     for name in options.groups.split(","):
         if name not in GROUPS:

@@ -73,7 +73,9 @@ def measured(report: Report, sizes: Sizes, cases: list[Case]) -> list[tuple[Case
         raced = race(case.make, case.rules, sizes.race_seconds)
         rows.append((case, raced))
         if not report.console.is_terminal:
-            print(f"{case.name}: {raced.blocks}, regret {pair(raced.regret, '.2f')}, {raced.times}", flush=True)
+            beside = np.minimum(raced.scan, raced.counting)
+            figures = f"regret {pair(raced.regret, '.2f')}, a program beside it {pair(beside, '.2f')}"
+            print(f"{case.name}: {raced.blocks}, {figures}, {raced.times}", flush=True)
         gc.collect()
     return rows
 
