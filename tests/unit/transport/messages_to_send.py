@@ -23,14 +23,17 @@ __all__ = [
     "BATCHES",
     "EVENTS",
     "MATCHES",
+    "MATCHES_OF_ONE",
     "changed",
     "changed_matches",
     "match_request",
     "publish_reply",
+    "publish_reply_about_one",
     "publish_request",
     "same_matches",
     "sent",
     "shard_reply",
+    "shard_reply_about_one",
 ]
 
 MOMENT = datetime.datetime(2026, 1, 1, 12, 30, tzinfo=datetime.UTC)
@@ -132,6 +135,31 @@ def publish_reply(name: str) -> PublishReply:
         Delivered(5, 4, 3, 2, 1, ("desk", 7)),
         None if name == "many" else {4: "desk", 5: "flöor"},
     )
+
+
+def _matches_of_one(ids: Any, numbers: bool) -> ShardMatches:
+    count = len(ids)
+    codes = (np.arange(count) % 7).astype(np.int32)
+    return ShardMatches.each(np.array([0, count]), ids, codes, np.arange(count) + 100 if numbers else None)
+
+
+MATCHES_OF_ONE: dict[str, ShardMatches] = {
+    "no": ShardMatches.none(1),
+    "few": _matches_of_one(np.array([5, -(2**63), 2**63 - 1]), False),
+    "mixed": _matches_of_one(np.array(["ü", 7, ""], object), True),
+    "more": _matches_of_one(np.arange(100), True),
+}
+"""Few travel as plain values, more in columns."""
+
+
+def shard_reply_about_one(name: str) -> ShardReply:
+    return ShardReply(3, 11, 0.25, len(MATCHES_OF_ONE[name]), MATCHES_OF_ONE[name])
+
+
+def publish_reply_about_one(name: str) -> PublishReply:
+    parts = [MATCHES_OF_ONE[name], MATCHES_OF_ONE["few"]]
+    delivered, names = Delivered(5, 4, 3, 2, 1, ("desk", 7)), {4: "desk", 5: "flöor"}
+    return PublishReply(np.ones(1, np.uint8), ("low", "high"), list(parts), "lineage", [], delivered, names)
 
 
 def same_matches(one: Any, two: Any) -> bool:

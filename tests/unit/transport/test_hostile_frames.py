@@ -22,7 +22,15 @@ from actors.transport.sockets.connection import HEAD, LENGTH, Connection
 from actors.transport.sockets.unix_server import UnixServer
 from ray_pubsub.errors import OverloadedError
 from ray_pubsub.sharding.merging import ShardMatches, merge_matches, subscribers_of
-from tests.unit.transport.messages_to_send import match_request, publish_reply, publish_request, shard_reply
+from tests.unit.transport.messages_to_send import (
+    MATCHES_OF_ONE,
+    match_request,
+    publish_reply,
+    publish_reply_about_one,
+    publish_request,
+    shard_reply,
+    shard_reply_about_one,
+)
 from tests.unit.transport.socket_ends import TIMEOUT
 
 ROUNDS = 150
@@ -136,13 +144,16 @@ def use_publish_reply(reply: PublishReply) -> None:
 
 
 def samples() -> Iterator[tuple[str, Callable[[Frame], Any], Callable[[Any], Any], Frame]]:
-    for name in ("one", "mixed", "alike", "unlike", "none", "wide", "slice"):
+    for name in ("one", "mixed", "one list", "alike", "unlike", "none", "wide", "slice"):
         yield f"match {name}", read_request, use_request, match_request(name).frame()
-    for name in ("one", "mixed", "unlike", "bad among them", "slice", "scattered"):
+    for name in ("one", "mixed", "one list", "unlike", "bad among them", "slice", "scattered"):
         yield f"publish {name}", read_publish_request, use_publication, publish_request(name).frame()
     for name in ("none", "numbers", "with numbers", "texts", "mixed", "many", "many texts"):
         yield f"matches {name}", read_reply, use_reply, shard_reply(name).frame()
         yield f"reply {name}", read_publish_reply, use_publish_reply, publish_reply(name).frame()
+    for name in MATCHES_OF_ONE:
+        yield f"{name} matches of one", read_reply, use_reply, shard_reply_about_one(name).frame()
+        yield f"reply about one, {name}", read_publish_reply, use_publish_reply, publish_reply_about_one(name).frame()
     error = error_frame(OverloadedError("batches", 5, 0.5))
     assert error is not None
     yield "error", read_error, str, error
