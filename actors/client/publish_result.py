@@ -268,6 +268,10 @@ class PublishResult:
         known = self._names(self.codes())
         return [known[code] for code in self._all().subscribers.tolist()]
 
+    def name_subscribers(self) -> None:
+        """Asks a coordinator for the names of the subscribers, if the reply did not have them. Later uses of the result then ask nobody."""
+        self._names(self.codes())
+
     def _names(self, codes: NDArray[np.int32]) -> dict[int, str]:
         if self.names is None:
             self.names = {} if self.naming is None or not len(codes) else self.naming(self.lineage, codes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from actors.client.server import Server
 from actors.http.routes.publishing import portions_of
+from actors.transport.matching import FEW_MATCHES
 from tests.http.requesting import Interface
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -154,6 +156,33 @@ def test_cloud_events_in_all_modes_are_one_event(interface: Interface, subscribe
     assert events[1]["type"] == "sale" and events[1]["datacontenttype"] == "application/json"
     missing = interface.ask("POST", "/v1/events", {"specversion": "1.0"}, headers=structured)
     assert (missing.status, missing.data["missing"]) == (422, ["id", "source", "type"])
+
+
+@pytest.mark.parametrize("events", [1, 400])
+def test_names_of_many_matches_are_asked_for_in_a_thread(
+    interface: Interface, server: Server, monkeypatch: pytest.MonkeyPatch, events: int
+) -> None:
+    """Publications are made in the event loop or in a thread, by their size. A coordinator that does not answer would keep all other
+    requests waiting."""
+    ids = [f"crowd {number}" for number in range(FEW_MATCHES + 1)]
+    server.subscribe_many(ids, ["crowd = 1"] * len(ids), subscriber="crowd")
+    client = interface.app.backend.server._publisher._client
+    names_of, asked = client.names_of, []
+
+    def noted(*arguments: Any) -> Any:
+        asked.append(asyncio._get_running_loop())
+        return names_of(*arguments)
+
+    interface.app.backend.server._publisher._names.clear()
+    monkeypatch.setattr(client, "names_of", noted)
+    try:
+        lines = b'{"crowd": 1}\n' + b'{"pad": "to a body of some size"}\n' * (events - 1)
+        found = interface.ask("POST", "/v1/events?matches=1&deliver=0", lines, headers=NDJSON).data
+    finally:
+        server.unsubscribe_many(ids)
+    assert found["matches"] == len(ids)
+    assert {each["subscriber"] for each in found["results"][0]["matches"]} == {"crowd"}
+    assert asked == [None]
 
 
 def test_a_repetition_under_the_same_key_is_delivered_once(interface: Interface, subscriber: str) -> None:

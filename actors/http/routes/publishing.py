@@ -187,7 +187,10 @@ async def _published(app: Application, body: bytes | list[Any], options: _Option
     server = app.backend.server
     if isinstance(body, bytes) and len(body) <= SMALL and not options.data:
         given: dict[str, Any] = {"event_id": options.event_id, "deliver": options.deliver, "strict": options.strict}
-        return await app.backend.ask_server(server.publish_json_async(body, **given, idempotency_key=key))
+        result = await app.backend.ask_server(server.publish_json_async(body, **given, idempotency_key=key))
+        if options.matches and result.names is None:  # of many matches: asks a coordinator
+            await app.backend.run(result.name_subscribers)
+        return result
     call = server.publish_json if isinstance(body, bytes) else server.publish
 
     def publish_and_look_up() -> PublishResult:
@@ -196,6 +199,8 @@ async def _published(app: Application, body: bytes | list[Any], options: _Option
         )
         if options.data:
             result.data()  # asks the registry in this thread; the result then has the data
+        if options.matches:
+            result.name_subscribers()
         return result
 
     return await app.backend.run(publish_and_look_up)
