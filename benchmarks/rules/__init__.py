@@ -1,6 +1,6 @@
 """Rules and events as people write them, one core: sets, texts, JSON, one event at a time, each figure beside what it must and should be.
 
-python -m benchmarks rules [--quick] [--subscriptions N] [--groups w4,texts,largest,flat,logs,search,regret,cold]
+python -m benchmarks rules [--quick] [--subscriptions N] [--groups w4,texts,largest,flat,logs,search,regret,engines,cold]
 python -m benchmarks rules --groups regret [--settings N] [--largest N] [--classes N,N] [--seed S]
 
 Every group compares the results with a reference in the same run and stops at the first difference. Rates depend on the machine, so the
@@ -28,6 +28,7 @@ GROUPS = {
     "logs": "wide log events, rules with patterns",
     "search": "many texts searched for in log lines",
     "regret": "generated settings: auto beside every engine, a compiled scan and counting",
+    "engines": "auto beside every engine that can be named: W4, string rules, rules as texts",
     "cold": "the first answer where nothing was compiled before",
 }
 """Each is a module of this package with a function `run(report, sizes)`."""
