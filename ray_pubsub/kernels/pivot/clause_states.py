@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from ray_pubsub.kernels.compiled import compiled
+from ray_pubsub.kernels.compiled import compiled, inlined
 from ray_pubsub.kernels.intrinsics import count_ones, line_and, prefetch
 from ray_pubsub.kernels.pivot.row_check import row_holds
 
@@ -70,28 +70,39 @@ class StateScratch(NamedTuple):
     """A bit for each clause."""
 
 
+@inlined
+def _pieces_of(tests, test):
+    """The range of the pieces of a test; if it is one interval, its own, the range of -1."""
+    begin, end = np.int64(-1), np.int64(0)
+    if len(tests.pieces) > 0 and tests.pieces[test] >= 0:
+        begin, end = tests.piece_offsets[tests.pieces[test]], tests.piece_offsets[tests.pieces[test] + 1]
+    return begin, end
+
+
+@inlined
+def _interval(tests, test, piece):
+    if piece < 0:
+        return np.int64(tests.low[test]), np.int64(tests.high[test])
+    return np.int64(tests.piece_low[piece]), np.int64(tests.piece_high[piece])
+
+
 @compiled
 def count_changes(tests, covered, base, top, offsets, first, closed):
     """Counts the changes at each place into offsets[place + 1], the clauses at a column's first place into `first` (bit sets by column),
     and notes which clauses are closed. `covered`: column → its number among those that have states, or -1."""
-    columns, lows, highs, pieces = tests.column, tests.low, tests.high, tests.pieces
-    piece_offsets, piece_low, piece_high = tests.piece_offsets, tests.piece_low, tests.piece_high
     tested = np.full(len(base), -1, np.int64)
     for clause in range(len(tests.offsets) - 1):
         word, bit = clause >> 6, ONE << np.uint64(clause & 63)
         closed[word] |= bit
         for test in range(tests.offsets[clause], tests.offsets[clause + 1]):
-            number = covered[columns[test]]
+            number = covered[tests.column[test]]
             if number < 0 or tested[number] == clause:  # a state has one test of a clause
                 closed[word] &= ~bit
                 continue
             tested[number] = clause
-            begin, end = np.int64(-1), np.int64(0)  # one interval, the test's own
-            if len(pieces) > 0 and pieces[test] >= 0:
-                begin, end = piece_offsets[pieces[test]], piece_offsets[pieces[test] + 1]
+            begin, end = _pieces_of(tests, test)
             for piece in range(begin, end):
-                low = np.int64(lows[test] if piece < 0 else piece_low[piece])
-                high = np.int64(highs[test] if piece < 0 else piece_high[piece])
+                low, high = _interval(tests, test, piece)
                 if low > high:
                     continue
                 if low == 0:
@@ -108,21 +119,16 @@ def count_changes(tests, covered, base, top, offsets, first, closed):
 @compiled
 def fill_changes(tests, covered, base, top, behind, ids):
     """Lists the changes. `behind`: place → where its changes begin, which is moved behind them."""
-    columns, lows, highs, pieces = tests.column, tests.low, tests.high, tests.pieces
-    piece_offsets, piece_low, piece_high = tests.piece_offsets, tests.piece_low, tests.piece_high
     tested = np.full(len(base), -1, np.int64)
     for clause in range(len(tests.offsets) - 1):
         for test in range(tests.offsets[clause], tests.offsets[clause + 1]):
-            number = covered[columns[test]]
+            number = covered[tests.column[test]]
             if number < 0 or tested[number] == clause:
                 continue
             tested[number] = clause
-            begin, end = np.int64(-1), np.int64(0)
-            if len(pieces) > 0 and pieces[test] >= 0:
-                begin, end = piece_offsets[pieces[test]], piece_offsets[pieces[test] + 1]
+            begin, end = _pieces_of(tests, test)
             for piece in range(begin, end):
-                low = np.int64(lows[test] if piece < 0 else piece_low[piece])
-                high = np.int64(highs[test] if piece < 0 else piece_high[piece])
+                low, high = _interval(tests, test, piece)
                 if low > high:
                     continue
                 if low > 0:

@@ -1,18 +1,27 @@
-"""The stores of the registry, so that one suite runs over all of them: in memory, in a SQLite file, in PostgreSQL."""
+"""The stores of the registry, so that one suite runs over all of them: in memory, in a SQLite file, in PostgreSQL; and a registry alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from actors.registry.registry import Registry
 from actors.registry.store.store import RegistryStore
 from tests.stores import open_registry_store
 from tests.temporary_postgres import TemporaryPostgres
+from tests.unit.registry.test_opening import GIVEN, Alone
 
 OpenStore = Callable[..., RegistryStore]
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    found = Registry(Alone(), None, GIVEN)
+    yield found
+    found.close()
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])

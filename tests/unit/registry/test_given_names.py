@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from actors.registry.columns import TextColumns
@@ -12,17 +10,9 @@ from actors.registry.interval_load import read_intervals
 from actors.registry.registry import Registry
 from ray_pubsub.errors import RayPubSubError, SettingError, SubscriptionIdError, TableError
 from tests.unit.registry.store_changes import intervals
-from tests.unit.registry.test_opening import GIVEN, Alone
 
 LONG = "é" * LONGEST_NAME
 TOO_LONG = LONG + "é"
-
-
-@pytest.fixture
-def registry() -> Iterator[Registry]:
-    found = Registry(Alone(), None, GIVEN)
-    yield found
-    found.close()
 
 
 def test_ids_and_names_have_a_longest_length(registry: Registry) -> None:

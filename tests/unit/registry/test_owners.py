@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from actors.registry.registry import Registry
 from ray_pubsub.errors import ExpressionError, UnknownSubscriptionError
-from tests.unit.registry.test_opening import GIVEN, Alone
-
-
-@pytest.fixture
-def registry() -> Iterator[Registry]:
-    found = Registry(Alone(), None, GIVEN)
-    yield found
-    found.close()
 
 
 def test_a_subscription_is_replaced_and_removed_as_its_owners_only(registry: Registry) -> None:
