@@ -107,6 +107,16 @@ class Segment(ABC):
         match."""
         return self.match(event).slots
 
+    def prepare(self) -> None:
+        """Makes now what would otherwise be made when events have shown that it pays."""
+        for part in self.parts:
+            part.prepare()
+
+    def wait(self) -> None:
+        """Waits until nothing of it is being made in the background."""
+        for part in self.parts:
+            part.wait()
+
     @abstractmethod
     def explain(self, events: EventBatch) -> SegmentPlan:
         """How `match` proceeds for a batch of one event."""

@@ -69,6 +69,8 @@ class EngineEntry:
     """Flags of which at most one may be set."""
     cost: Cost | None = None
     """The cost model for `auto`, which considers only engines that have one."""
+    prepared: Callable[[ClauseStatistics, MachineConstants], bool] | None = None
+    """Whether a segment is worth preparing (`Segment.prepare`) when it is built, for events like these."""
     favoured: bool = False
     """Whether `auto` uses the cost as it is. Other engines must be better by a margin."""
     part_of_auto: bool = False

@@ -45,7 +45,7 @@ ENGINES |= {
     "opindex": EngineEntry(
         OpIndexSegment, options={"segments": Number(1, 4096), "bits": Number(1, 64)}, cost=cost.opindex
     ),
-    "pivot": EngineEntry(PivotSegment, cost=cost.pivot, favoured=True, part_of_auto=True),
+    "pivot": EngineEntry(PivotSegment, cost=cost.pivot, prepared=cost.crowded, favoured=True, part_of_auto=True),
     "rein": EngineEntry(ReinSegment, options={"buckets": Number(1, 65_536)}, cost=cost.rein),
     "scan": EngineEntry(whole=ScanEngine),
 }

@@ -105,6 +105,8 @@ class SegmentedIndex:
     def wait_for_merges(self) -> None:
         self.following.wait()
         self.maintenance.wait()
+        for block in self.snapshot.blocks:
+            block.wait()
 
     def stats(self) -> EngineStats:
         snapshot = self.snapshot

@@ -130,7 +130,7 @@ def crowded() -> None:
             pa.table({"id": numbers, "attribute": ["a0"] * count, "low": numbers % 50, "high": numbers % 50 + 50})
         )
         block = PivotSegment(*index._books.engine.clauses_of(numbers))
-        block._ways.states_for(np.inf)
+        block.prepare()
         block.match(from_dicts(_events(300)))
         for event in _events(5):
             block.match_single(read_single(event, None))

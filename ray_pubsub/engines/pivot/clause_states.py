@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from ray_pubsub.columns.coding import CodedTests
 from ray_pubsub.engines.contract import Hits
-from ray_pubsub.engines.pivot.lists import coded_rows
 from ray_pubsub.kernels.pivot.clause_states import (
     StateTables,
     choose_rows,
@@ -18,9 +17,10 @@ from ray_pubsub.kernels.pivot.clause_states import (
     fill_rows,
     match_states,
     match_states_event,
+    order_tests,
 )
 from ray_pubsub.preemption import offer, part_of
-from ray_pubsub.workspace import workspace
+from ray_pubsub.workspace import PerThread
 
 __all__ = ["ClauseStates", "expected_cost"]
 
@@ -49,24 +49,28 @@ class ClauseStates:
         self, coded: CodedTests, words: NDArray[Any], starts: NDArray[np.uint32], owners: NDArray[Any]
     ) -> None:
         """`coded`: the tests of the clauses, which have their rows of `words` at `starts`."""
-        tests, count, columns = coded_rows(coded), len(owners), coded.space.columns
+        count, columns = len(owners), coded.space.columns
         uses, changes = np.bincount(coded.column, minlength=columns), _changes(coded)
         chosen = _covered(uses, changes, count)
         covered = np.full(columns, -1, np.int64)
         covered[chosen] = np.arange(len(chosen))
         top = coded.space.top[chosen].astype(np.int64)
-        base = np.concatenate([[0], np.cumsum(top + 1)]).astype(np.int64)
+        ends = np.cumsum(top + 1)
+        base = ends - (top + 1)
         width = -(-max(1, count) // LINE) * 8
-        offsets, first, closed = (
-            np.zeros(base[-1] + 1, np.int64),
-            _aligned(len(chosen), width),
-            np.zeros(width, np.uint64),
-        )
-        base = base[:-1].copy()
-        count_changes(tests, covered, base, top, offsets, first, closed)
+        every = np.packbits(np.arange(width * 64) < count, bitorder="little").view(np.uint64)
+        first, closed = _aligned(len(chosen), width), np.zeros(width, np.uint64)
+        first[:] = every
+        intervals = _intervals(coded, covered, uses[chosen], first, closed)
+        offsets = np.zeros(int((top + 1).sum()) + 1, np.int32 if changes[chosen].sum() < 2**31 else np.int64)
+        for number, (low, high, clauses) in enumerate(intervals):
+            places = offsets[base[number] : ends[number] + 1]
+            count_changes(low, high, clauses, top[number], places, first[number])
         np.cumsum(offsets, out=offsets)
         ids = np.empty(offsets[-1], np.uint16 if count <= 2**16 else np.int32)
-        fill_changes(tests, covered, base, top, offsets[:-1].copy(), ids)
+        behind = offsets.copy()
+        for number, (low, high, clauses) in enumerate(intervals):
+            fill_changes(low, high, clauses, top[number], behind[base[number] : ends[number]], ids)
         stored = np.maximum(1, STORED * changes[chosen] // max(1, count))
         stored = np.minimum(stored, top + 1)
         if stored.sum() > MOST_ROWS:
@@ -74,13 +78,13 @@ class ClauseStates:
         nearest, place = np.empty(len(offsets) - 1, np.uint16), np.empty(int(stored.sum()) + 1, np.int64)
         rows = choose_rows(base, top, stored, offsets, nearest, place)
         table = _aligned(rows + 1, width)
-        every = np.packbits(np.arange(width * 64) < count, bitorder="little").view(np.uint64)
         table[rows] = every
         self._bits = StateTables(
             chosen, base, nearest, place[:rows].copy(), np.zeros(rows, np.int64), table, offsets, ids, closed, starts,
             np.ascontiguousarray(owners, np.int32),
         )  # fmt: skip
         self._plain = tuple(self._bits)
+        self._sets: PerThread[tuple[NDArray[np.uint64], NDArray[np.uint64]]] = PerThread()
         self._words = words
         fill_rows(base, top, first, self._plain)
         flips = float((changes[chosen] / (4 * stored)).sum())
@@ -100,7 +104,7 @@ class ClauseStates:
         """`codes`, `candidates`: scratch of the calling thread, see `StateScratch`; `room`: about how many matches there will be."""
         ends, column, code = cells
         offsets, out, events = np.zeros(len(ends), np.int64), np.empty(room, np.int64), len(ends) - 1
-        scratch, part = (codes, candidates, *self._sets()), part_of(events, int(PAIRS * self.cost))
+        scratch, part = (codes, candidates, *self._sets.get(self._two_sets)), part_of(events, int(PAIRS * self.cost))
         for first in range(0, events, part):
             offer()
             some = (ends[: min(events, first + part) + 1], column, code)
@@ -114,7 +118,7 @@ class ClauseStates:
         codes: NDArray[np.int32],
         candidates: NDArray[np.int64],
     ) -> NDArray[np.int64]:
-        scratch = (codes, candidates, *self._sets())
+        scratch = (codes, candidates, *self._sets.get(self._two_sets))
         slots: NDArray[np.int64] = match_states_event(column, code, self._plain, self._words, scratch)
         return slots
 
@@ -144,9 +148,9 @@ class ClauseStates:
         )
         return found
 
-    def _sets(self) -> NDArray[np.uint64]:
-        """Returns two bit sets of this thread, shared by all blocks."""
-        return workspace().take("states of clauses", _two, self._bits.rows.shape[1])
+    def _two_sets(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        first, second = _aligned(2, self._bits.rows.shape[1])
+        return first, second
 
 
 def expected_cost(clauses: int, columns: int) -> float:
@@ -173,12 +177,43 @@ def _changes(coded: CodedTests) -> NDArray[np.int64]:
     return found
 
 
+def _intervals(
+    coded: CodedTests,
+    covered: NDArray[np.int64],
+    uses: NDArray[np.int64],
+    first: NDArray[np.uint64],
+    closed: NDArray[np.uint64],
+) -> list[tuple[NDArray[Any], NDArray[Any], NDArray[np.int32]]]:
+    """Returns for each column with states the intervals of its tests: lows, highs and clauses. Fills `first` and `closed`
+    (`order_tests`)."""
+    begins = np.cumsum(uses) - uses
+    ends = begins.copy()
+    order, clauses = np.empty((2, int(uses.sum())), np.int32)
+    order_tests(coded.offsets, coded.column, covered, ends, order, clauses, first, closed)
+    found = []
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        tests, of = order[begin:end], clauses[begin:end]
+        if coded.pieces is None or not (several := coded.pieces[tests] >= 0).any():
+            found.append((coded.low[tests], coded.high[tests], of))
+            continue
+        piece = coded.pieces[tests[several]]
+        counts = coded.piece_offsets[piece + 1] - coded.piece_offsets[piece]
+        pieces = np.arange(int(counts.sum())) + np.repeat(
+            coded.piece_offsets[piece] - (np.cumsum(counts) - counts), counts
+        )
+        alone = tests[~several]
+        found.append(
+            (
+                np.concatenate([coded.low[alone], coded.piece_low[pieces]]),
+                np.concatenate([coded.high[alone], coded.piece_high[pieces]]),
+                np.concatenate([of[~several], np.repeat(of[several], counts)]),
+            )
+        )
+    return found
+
+
 def _aligned(rows: int, words: int) -> NDArray[np.uint64]:
     """Returns zeros, of which each row begins at a cache line."""
     raw = np.zeros(rows * words + 8, np.uint64)
     start = -raw.ctypes.data % 64 // 8
     return raw[start : start + rows * words].reshape(rows, words)
-
-
-def _two(words: int) -> NDArray[np.uint64]:
-    return _aligned(2, words)

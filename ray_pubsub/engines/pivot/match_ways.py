@@ -1,12 +1,15 @@
 """Which way a pivot block takes for an event or a batch: pivot lists, masks of events (batches only), or states of clauses.
 
 What the lists would visit is read off the directory before anything is matched; the other two cost the same for every event, beside its
-matches. States are made when they would have saved as much time as making them takes.
+matches. States are made when they would have saved as much time as making them takes: those of a large block by a thread, meanwhile events
+are matched as before. If crowded events were expected when the block was built, they are made with it (`prepare`).
 """
 
 from __future__ import annotations
 
+import logging
 import sys
+import threading
 from enum import Enum
 from typing import Any
 
@@ -22,6 +25,8 @@ from ray_pubsub.kernels.readiness import are_ready
 
 __all__ = ["MatchWays", "Way"]
 
+logger = logging.getLogger(__name__)
+
 FEWEST_MASKED = 64
 """Masks are considered for batches of at least this many events."""
 LOOKED_AT = 128
@@ -29,10 +34,15 @@ LOOKED_AT = 128
 ENTRY, HELD, MASKED_MATCH = 3.0, 20.0, 2.0
 """Approximate nanoseconds: for an entry that an event visits; for one that holds; for a match that is found by masks, beyond one by
 states."""
-BUILD_CLAUSE, BUILD_NUMBER = 150, 5
+BUILD_CLAUSE, BUILD_NUMBER = 150, 25
 """Approximate nanoseconds that making states takes, by clauses and by numbers in their rows."""
+MOST_AT_ONCE = 10_000_000.0
+"""Up to this many nanoseconds of making states one event waits."""
 MOST_COMPARED = 0.5
 """The largest share of clauses that states may leave to be compared."""
+STREAK, UNTRIED = 16, 15
+"""After this many single events in a row by states, the next ones are not looked up in the directory first; and how many of them. Reading
+off the directory what the lists would visit takes longer than the states of a small block."""
 NEVER = sys.maxsize
 NEWEST, NEWEST_EVENT = 0.25, 0.05
 """Share of the newest batch, and of the newest event, in averages."""
@@ -53,9 +63,13 @@ class MatchWays:
         self._universal = len(lists.entries) // 4 - lists.universal
         self._masks: BatchMasks | None = None
         self.states: ClauseStates | None = None
+        self._maker: threading.Thread | None = None
         self._cost = expected_cost(len(rows), min(space.columns, 8))
-        self._making = float(BUILD_CLAUSE * len(rows) + BUILD_NUMBER * len(lists.words))
+        self._takes = float(BUILD_CLAUSE * len(rows) + BUILD_NUMBER * len(lists.words))
+        self._making = self._takes
         self._matches, self._entry = 0.0, ENTRY
+        self.crowded = self.untried = 0
+        """How many single events in a row were matched by states; how many are now, before the lists are asked again."""
         self._set_limits()
 
     def _set_limits(self) -> None:
@@ -80,20 +94,39 @@ class MatchWays:
         met: int = count_met(cells, events, *self._directory)
         return met / events + self._universal
 
+    def prepare(self) -> None:
+        """Makes the states now, if little enough is left to be compared beside them."""
+        if self.states is None and self._cost < np.inf and are_ready():
+            self._make()
+
+    def wait(self) -> None:
+        """Waits until no thread makes states."""
+        maker = self._maker
+        if maker is not None:
+            maker.join()
+
     def states_for(self, nanoseconds: float, events: int = 1) -> ClauseStates | None:
         """Returns the states, if they were made or are worth making now; `nanoseconds`: what an event takes without."""
         if self.states is None and self._cost < np.inf and are_ready():
             self._making -= events * max(0.0, nanoseconds - self._cost)
-            if self._making <= 0:
+            if self._making <= 0 and self._takes <= MOST_AT_ONCE:
                 self._make()
+            elif self._making <= 0 and self._maker is None:
+                self._make_in_a_thread()
         return self.states
 
     def states_of_event(self, met: int) -> ClauseStates | None:
         """Does the same for a single event that visits more than `most` entries."""
-        return self.states_for(self._entry * met)
+        states = self.states_for(self._entry * met)
+        if states is not None:
+            self.crowded += 1
+            if self.crowded >= STREAK:
+                self.untried = UNTRIED
+        return states
 
     def visited(self, met: int, matches: int) -> None:
         """Notes what the lists gave for an event that visited more than `watched` entries, for the next."""
+        self.crowded = 0
         self._entry += NEWEST_EVENT * (ENTRY + HELD * min(1.0, matches / met) - self._entry)
         self._set_limits()
 
@@ -116,6 +149,21 @@ class MatchWays:
     def room(self, events: int) -> int:
         """Returns about how many matches a batch will have; memory that is not used is not touched."""
         return 256 + int(1.25 * self._matches * events)
+
+    def _make_in_a_thread(self) -> None:
+        self._maker = threading.Thread(target=self._make_or_not, name="ray-pubsub-states", daemon=True)
+        try:
+            self._maker.start()
+        except RuntimeError:  # no more threads can be started; a later event tries again
+            self._maker = None
+
+    def _make_or_not(self) -> None:
+        try:
+            self._make()
+        except MemoryError:
+            logger.warning("no memory for states of %d clauses, which are matched without", len(self._rows))
+            self._cost = np.inf
+            self._set_limits()
 
     def _make(self) -> None:
         words = self._lists.words

@@ -67,6 +67,12 @@ class PivotSegment(CachedSegment):
             arrays.append(self.owners)
         return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray)) + self._ways.nbytes
 
+    def prepare(self) -> None:
+        self._ways.prepare()
+
+    def wait(self) -> None:
+        self._ways.wait()
+
     def state(self, slots: NDArray[np.int64] | None = None) -> State:
         """`slots` maps each slot to the number that is saved for it."""
         lists = self._lists
@@ -129,15 +135,20 @@ class PivotSegment(CachedSegment):
     def _match_one(self, column: NDArray[np.int32], code: NDArray[np.int32]) -> NDArray[np.int64]:
         scratch = self._scratch.get(self._make_scratch)
         ways = self._ways
+        if ways.untried:
+            ways.untried -= 1
+            states = ways.states
+            if states is not None:
+                return states.match_single(column, code, *scratch[1:])
         slots: NDArray[np.int64]
         slots, met = match_event(column, code, self._plain, scratch, ways.most)
         if met <= ways.watched:
+            ways.crowded = 0
             return slots
         if met > ways.most:
             states = ways.states_of_event(met)
             if states is not None:
-                _, codes, candidates = scratch
-                return states.match_single(column, code, codes, candidates)
+                return states.match_single(column, code, *scratch[1:])
             slots, _ = match_event(column, code, self._plain, scratch, met)
         ways.visited(met, len(slots))
         return slots

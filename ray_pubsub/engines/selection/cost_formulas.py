@@ -49,7 +49,7 @@ from ray_pubsub.engines.pivot.match_ways import MOST_COMPARED
 from ray_pubsub.engines.selection.clause_statistics import ClauseStatistics
 from ray_pubsub.engines.selection.machine import MachineConstants
 
-__all__ = ["MOST_DENSE_COLUMNS", "dense", "dexin", "gem", "opindex", "pivot", "rein"]
+__all__ = ["MOST_DENSE_COLUMNS", "crowded", "dense", "dexin", "gem", "opindex", "pivot", "rein"]
 
 BATCH = 256
 MASKED = 512
@@ -58,6 +58,8 @@ BLOCK = 65_536
 WORD, LINE = 64, 8
 CACHED_LINES = 8192
 """Lines of 1,024 bits that fit the second cache."""
+CROWDED = 3.0
+"""States of clauses are made with a block if an event would take this many times as long without. They take as many bytes again."""
 COLD = 1.2
 """By how much more an event that comes alone pays for what it meets: nothing is asked for ahead, and the caches hold other things."""
 WARM = 32_768
@@ -67,15 +69,26 @@ MOST_DENSE_COLUMNS = 63
 
 
 def pivot(given: ClauseStatistics, machine: MachineConstants) -> Estimate:
-    check = 3 * machine.check * (1 + given.tests / 5)
-    met = given.clauses * (5 * given.run * machine.entry + given.checked * check)
-    matches = given.clauses * given.matched * machine.entry
-    ahead = given.cells * machine.visit + met + 7 * matches
+    alone, ahead = _lists(given, machine)
     number = 3.0 if given.lines > CACHED_LINES else 0.6
     masks = given.clauses * (4 + number * given.numbers) * machine.check / MASKED
+    matches = given.clauses * given.matched * machine.entry
     states = _states(given, machine)
     in_batch = min(ahead, masks + given.columns * machine.visit + 12 * matches, states)
-    return _with_call(1.2, machine, min(ahead + COLD * met, 1.5 * states + 0.4 * machine.call), in_batch)
+    return _with_call(1.2, machine, min(alone, 1.5 * states + 0.4 * machine.call), in_batch)
+
+
+def crowded(given: ClauseStatistics, machine: MachineConstants) -> bool:
+    """Returns whether an event that comes alone takes much longer by pivot lists than by states of clauses."""
+    return _lists(given, machine)[0] > CROWDED * 1.5 * _states(given, machine)
+
+
+def _lists(given: ClauseStatistics, machine: MachineConstants) -> tuple[float, float]:
+    """Returns the cost of an event by pivot lists, alone and in a batch."""
+    check = 3 * machine.check * (1 + given.tests / 5)
+    met = given.clauses * (5 * given.run * machine.entry + given.checked * check)
+    ahead = given.cells * machine.visit + met + 7 * given.clauses * given.matched * machine.entry
+    return ahead + COLD * met, ahead
 
 
 def _states(given: ClauseStatistics, machine: MachineConstants) -> float:

@@ -49,6 +49,8 @@ class Choice:
     """For each kind of events that is to be expected."""
     statistics: tuple[ClauseStatistics, ...]
     """In the same order as `estimates`."""
+    prepared: bool
+    """Whether the engine's segment is worth preparing, for every kind of events."""
 
     @property
     def cost(self) -> float:
@@ -78,7 +80,11 @@ class CostModel:
         found = [self.estimates(each) for each in statistics]
         regrets = [self._regrets(estimates) for estimates in found]
         engine = min(regrets[0], key=lambda name: max(regret[name] for regret in regrets))
-        return Choice(engine, tuple(found), statistics)
+        prepared = self._engines[engine].prepared
+        return Choice(
+            engine, tuple(found), statistics,
+            prepared is not None and all(prepared(each, self.constants) for each in statistics),
+        )  # fmt: skip
 
     def estimates(self, statistics: ClauseStatistics) -> dict[str, Estimate]:
         """Returns the estimates of every engine that can take the clauses."""

@@ -14,7 +14,7 @@ from ray_pubsub.engines.engine_entry import EngineEntry
 from ray_pubsub.engines.mixed_segment import MixedSegment, on_common_attributes
 from ray_pubsub.engines.selection.calibration import machine_constants
 from ray_pubsub.engines.selection.cost_formulas import MOST_DENSE_COLUMNS
-from ray_pubsub.engines.selection.cost_model import MARGIN, CostModel
+from ray_pubsub.engines.selection.cost_model import MARGIN, Choice, CostModel
 from ray_pubsub.engines.selection.machine import TYPICAL
 from ray_pubsub.model.event_batch import EventBatch
 
@@ -47,21 +47,27 @@ def choose_segment(
         assert segment is not None, "only engines of segments have costs"
         return segment(part, vocabulary, frequency)
 
+    def chosen(choice: Choice, part: ClauseTable) -> Segment:
+        segment = build(choice.engine, part)
+        if choice.prepared:
+            segment.prepare()
+        return segment
+
     if model is None:
         # A small block that looks sparse is not even sampled. One that looks dense may still have a test that is better than any bitmap.
         if table.count < FEWEST_CHOSEN and not _looks_dense(table):
             return build("pivot", table)
         model = _model_of(engines, table.count)
         if table.count < FEWEST_CHOSEN:
-            return build(model.choose(table, vocabulary, frequency, events).engine, table)
+            return chosen(model.choose(table, vocabulary, frequency, events), table)
     choice = model.choose(table, vocabulary, frequency, events)
     common = on_common_attributes(table, MOST_DENSE_COLUMNS)
     if FEWEST_APART <= common.sum() < table.count:
-        parts = [table.take(np.flatnonzero(chosen)) for chosen in (common, ~common)]
+        parts = [table.take(np.flatnonzero(rows)) for rows in (common, ~common)]
         choices = [model.choose(part, vocabulary, frequency, events) for part in parts]
         if MARGIN * sum(part.cost for part in choices) < choice.cost:
-            return MixedSegment([build(each.engine, part) for each, part in zip(choices, parts, strict=True)])
-    return build(choice.engine, table)
+            return MixedSegment([chosen(each, part) for each, part in zip(choices, parts, strict=True)])
+    return chosen(choice, table)
 
 
 def _model_of(engines: Mapping[str, EngineEntry], clauses: int) -> CostModel:

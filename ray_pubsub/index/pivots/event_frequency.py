@@ -63,8 +63,12 @@ class EventFrequency:
         self.recent.observe(events, self.seen)
         recent = self._recent
         counts = recent.counts
-        for lane in events.lanes:
-            counts[lane.attribute] = counts.get(lane.attribute, 0.0) + len(lane)
+        if events.size == 1:
+            for name in events.attributes():
+                counts[name] = counts.get(name, 0.0) + 1
+        else:
+            for lane in events.lanes:
+                counts[lane.attribute] = counts.get(lane.attribute, 0.0) + len(lane)
         recent.events += events.size
         if recent.events > MEMORY or len(counts) > MOST_NAMES:
             self.learn()

@@ -20,6 +20,8 @@ MOST, PART, FEWEST = 128, 32, 32
 """How many events are kept; the most that are taken of a batch; the fewest from which anything is concluded."""
 PAUSE = 512
 """The number of events between two that are kept, on average, once there are enough: to copy one takes as long as some matches."""
+MOST_AT_ONCE = 64
+"""Of single events with more attributes, fewer are kept at the beginning too."""
 MOST_LANES = 4096
 """Of wider batches nothing is kept: copying them would take longer than matching."""
 
@@ -34,14 +36,20 @@ class RecentEvents:
 
     def observe(self, events: EventBatch, seen: int) -> None:
         """`seen`: the number of events so far."""
-        if seen < self._next or len(events.lanes) > MOST_LANES or not events.size:
+        if seen < self._next or not events.size:
+            return
+        attributes = len(events.attributes())
+        if attributes > MOST_LANES:
             return
         part = _copied(events, np.arange(0, events.size, max(1, events.size // PART))[:PART])
         self._parts.append(part)
         self._count += part.size
         while self._count - self._parts[0].size >= MOST:
             self._count -= self._parts.popleft().size
-        self._next = seen + (0 if self._count < MOST else PAUSE * part.size)
+        pause = 0 if self._count < MOST else PAUSE
+        if events.size == 1 and attributes > MOST_AT_ONCE:  # each attribute is copied alone
+            pause = max(pause, min(PAUSE, attributes))
+        self._next = seen + pause * part.size
 
     def forget(self) -> None:
         """Forgets what came before the latest events, which are of another stream."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from ray_pubsub.kernels.compiled import compiled, inlined
+from ray_pubsub.kernels.compiled import compiled
 from ray_pubsub.kernels.intrinsics import count_ones, line_and, prefetch
 from ray_pubsub.kernels.pivot.row_check import row_holds
 
@@ -30,6 +30,7 @@ __all__ = [
     "fill_rows",
     "match_states",
     "match_states_event",
+    "order_tests",
 ]
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
@@ -70,75 +71,56 @@ class StateScratch(NamedTuple):
     """A bit for each clause."""
 
 
-@inlined
-def _pieces_of(tests, test):
-    """The range of the pieces of a test; if it is one interval, its own, the range of -1."""
-    begin, end = np.int64(-1), np.int64(0)
-    if len(tests.pieces) > 0 and tests.pieces[test] >= 0:
-        begin, end = tests.piece_offsets[tests.pieces[test]], tests.piece_offsets[tests.pieces[test] + 1]
-    return begin, end
-
-
-@inlined
-def _interval(tests, test, piece):
-    if piece < 0:
-        return np.int64(tests.low[test]), np.int64(tests.high[test])
-    return np.int64(tests.piece_low[piece]), np.int64(tests.piece_high[piece])
-
-
 @compiled
-def count_changes(tests, covered, base, top, offsets, first, closed):
-    """Counts the changes at each place into offsets[place + 1], the clauses at a column's first place into `first` (bit sets by column),
-    and notes which clauses are closed. `covered`: column → its number among those that have states, or -1."""
-    tested = np.full(len(base), -1, np.int64)
-    for clause in range(len(tests.offsets) - 1):
+def order_tests(offsets, column, covered, ends, order, clauses, first, closed):
+    """Sorts tests by column, each with its clause: those on column n end at ends[n], which is given as where they begin. Leaves in first[n]
+    the clauses that have none, and notes which clauses are closed. `offsets`, `column`: the tests of the clauses; `covered`: column → its
+    number among those that have states, or -1.
+
+    The kernels below take column after column, because the places of one fit the cache and those of all do not."""
+    tested = np.full(len(ends), -1, np.int64)
+    for clause in range(len(offsets) - 1):
         word, bit = clause >> 6, ONE << np.uint64(clause & 63)
         closed[word] |= bit
-        for test in range(tests.offsets[clause], tests.offsets[clause + 1]):
-            number = covered[tests.column[test]]
+        for test in range(offsets[clause], offsets[clause + 1]):
+            number = covered[column[test]]
             if number < 0 or tested[number] == clause:  # a state has one test of a clause
                 closed[word] &= ~bit
                 continue
             tested[number] = clause
-            begin, end = _pieces_of(tests, test)
-            for piece in range(begin, end):
-                low, high = _interval(tests, test, piece)
-                if low > high:
-                    continue
-                if low == 0:
-                    first[number, word] |= bit
-                else:
-                    offsets[base[number] + low + 1] += 1
-                if high < top[number]:
-                    offsets[base[number] + high + 2] += 1
-        for number in range(len(base)):
-            if tested[number] != clause:
-                first[number, word] |= bit
+            first[number, word] &= ~bit
+            order[ends[number]], clauses[ends[number]] = test, clause
+            ends[number] += 1
 
 
 @compiled
-def fill_changes(tests, covered, base, top, behind, ids):
-    """Lists the changes. `behind`: place → where its changes begin, which is moved behind them."""
-    tested = np.full(len(base), -1, np.int64)
-    for clause in range(len(tests.offsets) - 1):
-        for test in range(tests.offsets[clause], tests.offsets[clause + 1]):
-            number = covered[tests.column[test]]
-            if number < 0 or tested[number] == clause:
-                continue
-            tested[number] = clause
-            begin, end = _pieces_of(tests, test)
-            for piece in range(begin, end):
-                low, high = _interval(tests, test, piece)
-                if low > high:
-                    continue
-                if low > 0:
-                    place = base[number] + low
-                    ids[behind[place]] = clause
-                    behind[place] += 1
-                if high < top[number]:
-                    place = base[number] + high + 1
-                    ids[behind[place]] = clause
-                    behind[place] += 1
+def count_changes(low, high, clauses, top, changes, first):
+    """Counts the changes of a column into changes[code + 1], and adds to `first` the clauses at its first code. `low`, `high`, `clauses`:
+    the intervals of its tests."""
+    for each in range(len(low)):
+        if low[each] > high[each]:
+            continue
+        if low[each] == 0:
+            clause = np.int64(clauses[each])
+            first[clause >> 6] |= ONE << np.uint64(clause & 63)
+        else:
+            changes[low[each] + 1] += 1
+        if high[each] < top:
+            changes[high[each] + 2] += 1
+
+
+@compiled
+def fill_changes(low, high, clauses, top, behind, ids):
+    """Lists the changes of a column. `behind`: code → where its changes begin in `ids`, which is moved behind them."""
+    for each in range(len(low)):
+        if low[each] > high[each]:
+            continue
+        if low[each] > 0:
+            ids[behind[low[each]]] = clauses[each]
+            behind[low[each]] += 1
+        if high[each] < top:
+            ids[behind[high[each] + 1]] = clauses[each]
+            behind[high[each] + 1] += 1
 
 
 @compiled

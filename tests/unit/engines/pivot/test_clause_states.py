@@ -13,11 +13,11 @@ from ray_pubsub import MatchIndex
 from ray_pubsub.columns.event_codes import encode_events
 from ray_pubsub.columns.vocabulary import Vocabulary
 from ray_pubsub.engines.contract import Hits
-from ray_pubsub.engines.pivot import clause_states
+from ray_pubsub.engines.pivot import clause_states, match_ways
 from ray_pubsub.engines.pivot.clause_states import ClauseStates
 from ray_pubsub.engines.pivot.match_ways import Way
 from ray_pubsub.engines.pivot.segment import PivotSegment
-from ray_pubsub.model.dict_events import from_dicts
+from ray_pubsub.model.dict_events import from_dicts, read_single
 from tests.unit.engines.coded_tables import table_of
 from tests.unit.engines.pivot.test_pivot_lists import event, rule
 
@@ -72,19 +72,49 @@ def test_crowded_events_are_matched_by_states_and_others_by_lists() -> None:
     [block] = index._books.engine.snapshot.blocks  # type: ignore[attr-defined]
     assert isinstance(block, PivotSegment)
     crowded, calm = {"a": 5, "b": 45, "c": 1}, {"d": 7}
-    first, before = index.match(crowded), index.nbytes
-    assert block._ways.states is None and index.match(calm) == [3007]
-    for number in range(1000):
-        index.match({"a": number % 90, "b": number, "c": number % 9})
-    assert index.match(crowded) == first
-    assert block._ways.states is not None
-    assert block._ways.states.nbytes <= index.nbytes - before < 2 * block._ways.states.nbytes
+    assert block._ways.states is not None, "the model expects crowded events"
+    assert block._ways.states.nbytes < index.nbytes
+    first = index.match(crowded)
     assert index.match(calm) == [3007] and index.match({**crowded, "d": 7}) == [*first, 3007]
     plan = index.explain(crowded)
     assert "flipped" in str(plan) and plan.matches == len(first)
     assert "flipped" not in str(index.explain(calm))
     batch = index.match_many([crowded, calm, {}] * 40)
     assert [sorted(batch[place]) for place in range(3)] == [first, [3007], []]
+
+
+@pytest.mark.parametrize("at_once", [match_ways.MOST_AT_ONCE, 0.0])
+def test_states_are_made_when_they_would_have_saved_their_making(
+    at_once: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the event that it is time at, or for large blocks by a thread."""
+    monkeypatch.setattr(match_ways, "MOST_AT_ONCE", at_once)
+    block = block_of(crowd(3000))
+    events = [read_single({"a": n % 90, "b": n, "c": n % 9}, None) for n in range(1000)]
+    first = [sorted(block.match_single(each).tolist()) for each in events[:10]]
+    assert block._ways.states is None
+    for each in events:
+        block.match_single(each)
+    block.wait()
+    assert block._ways.states is not None
+    assert [sorted(block.match_single(each).tolist()) for each in events[:10]] == first
+
+
+def test_a_block_is_matched_without_states_if_there_is_no_memory(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def exhausted(*_: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(match_ways, "MOST_AT_ONCE", 0.0)
+    monkeypatch.setattr(match_ways, "ClauseStates", exhausted)
+    block, crowded = block_of(crowd(3000)), from_dicts([{"a": 5, "b": 45, "c": 1}])
+    first = block.match(crowded).slots.tolist()
+    for _ in range(1000):
+        block.match(crowded)
+    block.wait()
+    assert block.match(crowded).slots.tolist() == first
+    assert caplog.text.count("no memory for states of 3000 clauses") == 1
 
 
 def test_a_batch_of_many_matches_is_matched_by_states() -> None:
