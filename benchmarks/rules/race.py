@@ -260,7 +260,9 @@ def in_turns(one: Works, other: Works, seconds: float) -> tuple[Pair, Pair]:
                 if way and work is works[0]:
                     best[place, way] = best[place, 0]
                     continue
-                if way:  # what ran before has left other things in the caches, which a stream of single events does not find
+                if (
+                    way
+                ):  # what ran before has left other things in the caches, which a stream of single events does not find
                     work.do()
                 begin = time.thread_time()
                 work.do()

@@ -15,7 +15,7 @@ from ray_pubsub.engines.contract import Build, Frequency, Hits, PivotCost, Segme
 from ray_pubsub.engines.explain.plan import SegmentPlan
 from ray_pubsub.engines.segment_stats import BlockStats
 from ray_pubsub.kernels.columns.code_space import Bounds, TestFields
-from ray_pubsub.kernels.columns.equal_clauses import expand_event, expand_groups, group_equal
+from ray_pubsub.kernels.columns.equal_clauses import count_members, expand_event, expand_groups, group_equal
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.single_event import SingleEvent
 
@@ -58,13 +58,14 @@ class SharedSegment(Segment):
 
     def _set(self, group: NDArray[np.int32], owners: NDArray[np.int64], inside: Segment) -> None:
         self._group = group
-        self.owners: NDArray[np.int64] = owners
-        self._offsets = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=len(inside)))])
+        self.owners: NDArray[np.int32] = owners.astype(np.int32)
+        counts = np.bincount(group, minlength=len(inside))
+        self._offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         self._inside = inside
         self.parts = (inside,)
 
     def state(self, slots: NDArray[np.int64] | None = None) -> State:
-        owners = self.owners if slots is None else slots[self.owners]
+        owners = self.owners.astype(np.int64) if slots is None else slots[self.owners]
         return {"kind": self.engine, "group": self._group, "owners": owners, "inside": self._inside.state()}
 
     @classmethod
@@ -95,13 +96,13 @@ class SharedSegment(Segment):
         place[self._inside.owners] = np.arange(len(self._inside))
         wanted, which = np.unique(self._group if chosen is None else self._group[chosen], return_inverse=True)
         table = self._inside.table(place[wanted]).take(which)
-        table.owners = owners
+        table.owners = owners.astype(np.int64)
         return table
 
     def match(self, events: EventBatch) -> Hits:
         hits = self._inside.match(events)
-        counts = self._offsets[hits.slots + 1] - self._offsets[hits.slots]
-        offsets, members = np.zeros(events.size + 1, dtype=np.int64), np.empty(int(counts.sum()), dtype=np.int64)
+        offsets = np.zeros(events.size + 1, dtype=np.int64)
+        members = np.empty(count_members(hits.slots, self._offsets), dtype=np.int64)
         expand_groups(hits.offsets, hits.slots, self._offsets, self.owners, offsets, members)
         return Hits(offsets, members)
 
