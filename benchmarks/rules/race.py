@@ -5,8 +5,9 @@ program that gets the same and gives the same (plain.py), and as bare kernels th
 seen events before they are measured, so that what they build when it pays is built.
 
 Each system is measured in turns with auto, and its time is scaled by auto's: what else the machine does then harms both. An engine that
-is SLOW times as slow as auto at first sight is not measured further; with many rules, one that was at a tenth of the rules is not built. If
-auto's blocks are all of one engine, they are what that engine alone has, and it is not measured twice.
+is HOPELESS times as slow as auto at first sight is not measured further, nor is one that is SLOW times as slow after it has seen events;
+with many rules, one that was at a tenth of the rules is not built. If auto's blocks are all of one engine, they are what that engine alone
+has, and it is not measured twice.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ SEEN = 0.15
 """Seconds of single events, and of batches, that every system has seen before it is measured, unless one takes longer."""
 HEATS = 50_000
 """With more rules, a tenth of them decides which engines are built."""
-SLOW = 4.0
+SLOW, HOPELESS = 4.0, 60.0
 ROUNDS = (3, 40)
 FAVOURED = ("dense", "pivot")
 
@@ -115,6 +116,9 @@ def race(make: Callable[[int], GeneratedRules], count: int, seconds: float) -> R
             regrets[name] = np.ones(2)
             continue
         other = events.built(name)
+        seen, glimpse = in_turns(mine, events.glimpse(other), 0.0)
+        if (glimpse > HOPELESS * seen).all():  # seconds for an event, where every clause has a set
+            continue
         works = events.works(other, compare=False)
         if name not in FAVOURED:
             seen, glimpse = in_turns(mine, events.glimpse(other), 0.0)
