@@ -38,6 +38,8 @@ COLUMN, LINES, FLIP, COMPARED = 60.0, 2.0, 0.9, 15.0
 """Approximate nanoseconds: for a column of an event, for a line of its state, for a flip, for a clause that must be compared."""
 PAIRS = 17
 """Of an event and a clause, in units of preemption.part_of, in a nanosecond."""
+Intervals = tuple[NDArray[Any], NDArray[Any], NDArray[np.int32]]
+"""Of the tests on one column: lows, highs and clauses."""
 ALIVE = 0.3
 """The share of the clauses with other tests that the states leave, to be compared."""
 
@@ -55,22 +57,14 @@ class ClauseStates:
         covered = np.full(columns, -1, np.int64)
         covered[chosen] = np.arange(len(chosen))
         top = coded.space.top[chosen].astype(np.int64)
-        ends = np.cumsum(top + 1)
-        base = ends - (top + 1)
+        base = np.cumsum(top + 1) - (top + 1)
         width = -(-max(1, count) // LINE) * 8
         every = np.packbits(np.arange(width * 64) < count, bitorder="little").view(np.uint64)
         first, closed = _aligned(len(chosen), width), np.zeros(width, np.uint64)
         first[:] = every
         intervals = _intervals(coded, covered, uses[chosen], first, closed)
-        offsets = np.zeros(int((top + 1).sum()) + 1, np.int32 if changes[chosen].sum() < 2**31 else np.int64)
-        for number, (low, high, clauses) in enumerate(intervals):
-            places = offsets[base[number] : ends[number] + 1]
-            count_changes(low, high, clauses, top[number], places, first[number])
-        np.cumsum(offsets, out=offsets)
-        ids = np.empty(offsets[-1], np.uint16 if count <= 2**16 else np.int32)
-        behind = offsets.copy()
-        for number, (low, high, clauses) in enumerate(intervals):
-            fill_changes(low, high, clauses, top[number], behind[base[number] : ends[number]], ids)
+        most = int(changes[chosen].sum())
+        offsets, ids = _listed(intervals, base, top, first, np.uint16 if count <= 2**16 else np.int32, most)
         stored = np.maximum(1, STORED * changes[chosen] // max(1, count))
         stored = np.minimum(stored, top + 1)
         if stored.sum() > MOST_ROWS:
@@ -183,8 +177,8 @@ def _intervals(
     uses: NDArray[np.int64],
     first: NDArray[np.uint64],
     closed: NDArray[np.uint64],
-) -> list[tuple[NDArray[Any], NDArray[Any], NDArray[np.int32]]]:
-    """Returns for each column with states the intervals of its tests: lows, highs and clauses. Fills `first` and `closed`
+) -> list[Intervals]:
+    """Returns for each column with states the intervals of its tests. Fills `first` and `closed`
     (`order_tests`)."""
     begins = np.cumsum(uses) - uses
     ends = begins.copy()
@@ -210,6 +204,27 @@ def _intervals(
             )
         )
     return found
+
+
+def _listed(
+    intervals: list[Intervals],
+    base: NDArray[np.int64],
+    top: NDArray[np.int64],
+    first: NDArray[np.uint64],
+    clause: Any,
+    most: int,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Returns `offsets` and `ids` of the tables: the changes at each place, of which there are at most `most`. `clause`: the type of an
+    id. Completes `first`."""
+    offsets = np.zeros(int((top + 1).sum()) + 1, np.int32 if most < 2**31 else np.int64)
+    runs = [slice(begin, begin + last + 2) for begin, last in zip(base.tolist(), top.tolist(), strict=True)]
+    for number, (low, high, clauses) in enumerate(intervals):
+        count_changes(low, high, clauses, top[number], offsets[runs[number]], first[number])
+    np.cumsum(offsets, out=offsets)
+    ids, behind = np.empty(offsets[-1], clause), offsets.copy()
+    for number, (low, high, clauses) in enumerate(intervals):
+        fill_changes(low, high, clauses, top[number], behind[runs[number]], ids)
+    return offsets, ids
 
 
 def _aligned(rows: int, words: int) -> NDArray[np.uint64]:
