@@ -12,7 +12,9 @@ On two machines the nodes are started by hand, and the rest is the same:
 from __future__ import annotations
 
 import argparse
+import logging
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +41,8 @@ def main() -> None:
 def two_nodes() -> Iterator[None]:
     """A cluster of this program, which is connected to it."""
     os.environ.pop("RAY_ADDRESS", None)
+    # Other machines may reach the nodes, and who reaches a cluster without a token can run code on it.
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     with tempfile.TemporaryDirectory(prefix="rp", dir="/tmp") as folder:  # short, for the paths of Ray's sockets
         os.environ["RAY_TMPDIR"] = folder
         ray = _ray()
@@ -48,7 +52,7 @@ def two_nodes() -> Iterator[None]:
         try:
             cluster.add_node(num_cpus=1)
             cluster.wait_for_nodes()
-            ray.init(address=cluster.address, log_to_driver=False)
+            ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
             yield
         finally:
             ray.shutdown()
@@ -60,13 +64,14 @@ def show(server: Server, texts: list[str]) -> None:
     server.subscribe_many(range(len(texts)), texts, subscriber="desk")
     print(f"{len(ray.nodes())} nodes, {len(server.shards)} shards, {len(texts):,} subscriptions\n")
     nodes = {node["NodeID"]: f"node {number}" for number, node in enumerate(ray.nodes())}
+    found = sorted(server.publish(EVENT, deliver=False)[0])  # the shards it visits have loaded what was added before
     places, held = ray._private.state.actors(), server.stats(hot=0).shards
     for number, shard in enumerate(server.shards):
         place = nodes[places[shard._actor_id.hex()]["Address"]["NodeID"]]
         print(f"  shard {number} on {place}: {held[number]['subscriptions']:,} subscriptions")
     index = ray_pubsub.MatchIndex()
     index.add_many(range(len(texts)), texts, atomic=True)
-    found, wanted = sorted(server.publish(EVENT, deliver=False)[0]), sorted(index.match(EVENT))
+    wanted = sorted(index.match(EVENT))
     print(f"\nthe server finds {len(found)} matches, an index in this process the same: {found == wanted}")
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -171,6 +175,16 @@ def test_the_example_of_two_nodes_runs(found: dict[str, Any]) -> None:
     assert lines[0] == "2 nodes, 3 shards, 300 subscriptions"
     assert {line.split()[4] for line in lines[2:5]} == {"0:", "1:"}
     assert lines[-1].endswith("an index in this process the same: True") and max(map(len, lines)) <= 80
+
+
+def test_the_example_of_two_nodes_starts_its_own_cluster() -> None:
+    """As a reader starts it: without a token of Ray's in the environment, although other machines may reach the nodes."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    command = [sys.executable, "-m", "examples.two_nodes", "--subscriptions", "300"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sum(map(int, re.findall(r"shard . on node .: (\d+) subscriptions", done.stdout))) == 300
+    assert "an index in this process the same: True" in done.stdout and done.stderr == ""
 
 
 def test_the_node_of_the_registry_is_lost_and_its_data_are_in_a_database(found: dict[str, Any]) -> None:
