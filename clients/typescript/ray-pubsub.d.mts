@@ -17,7 +17,8 @@ export interface Delivery {
   sequence: number;
   subscription_id: Id;
   event: Event | null;
-  event_id: unknown;
+  /** A number that JavaScript would round, as the server's own are, is a string of its digits. */
+  event_id: Id;
   priority: string;
   attempt: number;
   receipt: string;
@@ -69,7 +70,7 @@ export interface PublishReport {
   moment?: number;
   /** If asked for with `matches` or `withData`; with the latter each match has `data` and `tags`. */
   results?: {
-    event_id: unknown;
+    event_id: Id;
     priority: string;
     matches: { id: Id; subscriber: string; data?: unknown; tags?: string[] }[];
   }[];

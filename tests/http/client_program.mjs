@@ -24,6 +24,7 @@ assert.equal((await client.publish({ ts: 2 }, twice)).deliveries.delivered, 1);
 assert.equal((await client.publish({ ts: 2 }, twice)).deliveries.duplicates, 1);
 const deliveries = await client.poll("ts", { wait: 5 });
 assert.deepEqual(deliveries.map((each) => each.event.ts), [1, 7, 2]);
+assert.equal(new Set(deliveries.map((each) => each.event_id)).size, 3, "numbers of 64 bits are not rounded to the same one");
 assert.equal((await client.ack(deliveries.slice(0, 2))).accepted, 2);
 assert.equal((await client.extend(deliveries.slice(2), 60)).accepted, 1);
 assert.equal((await client.release(deliveries.slice(2))).accepted, 1);
@@ -39,6 +40,7 @@ assert.equal(await client.redrive("ts"), 1);
 const stop = new AbortController();
 for await (const delivery of client.stream("ts", { signal: stop.signal })) {
   assert.equal(delivery.event.ts, 2);
+  assert.equal(delivery.event_id, again.event_id);
   break;
 }
 stop.abort();
@@ -47,6 +49,8 @@ assert.match(warnings[0], /nobody has subscribed as 'tss'.*'ts'/);
 assert.equal(await client.subscribe("ts", "ts = 77", { id: "tagged", data: { title: "x" }, tags: ["ts-tag"] }), "tagged");
 const carrying = await client.publish({ ts: 77 }, { withData: true, deliver: false });
 assert.ok(Math.abs(carrying.moment / 1000 - Date.now()) < 600_000);
+const named = await client.publish([{ name: 9007199254740991, text: '{"event_id":9007199254740993}' }], { eventId: "name", matches: true });
+assert.equal(named.results[0].event_id, 9007199254740991);
 const tagged = carrying.results[0].matches.find((each) => each.id === "tagged");
 assert.deepEqual([tagged.data, tagged.tags], [{ title: "x" }, ["ts-tag"]]);
 assert.equal(await client.unsubscribeMany({ tag: "ts-tag" }), 1);
