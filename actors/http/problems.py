@@ -112,6 +112,8 @@ def rejection_of(rejection: Rejection) -> dict[str, Any]:
 def _fields(error: RayPubSubError) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in vars(error).items():
+        if name.startswith("_"):
+            continue
         if name == "rejections":
             found[name] = [rejection_of(each) for each in value[:MOST_SHOWN]]
         elif isinstance(value, str | int | float | bool) or value is None:

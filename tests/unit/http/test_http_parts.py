@@ -103,6 +103,7 @@ def test_every_error_is_a_document(error: Any) -> None:
     assert problem.document["detail"] == str(error)
     assert 400 <= problem.status < 600
     json.dumps(problem.document)
+    assert [name for name in problem.document if name.startswith("_")] == []
 
 
 def test_when_to_try_again() -> None:
