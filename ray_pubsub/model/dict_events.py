@@ -195,8 +195,11 @@ def _ids(events: Sequence[Any], event_id: str, problems: Problems) -> NDArray[An
         if isinstance(identity, np.integer) and identity.dtype.kind in "iu":  # numpy counts time spans as integers too
             identity = int(identity)
         if isinstance(event, Mapping) and (isinstance(identity, bool) or not isinstance(identity, str | int)):
-            problems[row] = (event_id, f"an event's id is a str or an int, not {type(identity).__name__}")
-            identity = None
+            kind = type(identity).__name__
+            reason = (
+                f"has no {event_id!r}, its id" if identity is None else f"an event's id is a str or an int, not {kind}"
+            )
+            problems[row], identity = (event_id, reason), None
         elif isinstance(identity, str) and not is_unicode(identity):
             problems[row] = (event_id, "an event's id must be valid Unicode")
             identity = None
