@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ import ray
 from actors.client.server import Server
 from actors.cluster.finding import address_to_start_at, server_to_connect_to
 from actors.cluster.joining import Joined, join
-from actors.cluster.server_notes import ServerNote, remove_note, write_note
+from actors.cluster.server_notes import ServerNote, check_name, remove_note, write_note
 from actors.server_settings import MailboxOptions, PriorityOptions, ServerSettings
 from actors.storage.backup import restore as restore_copy
 from actors.storage.postgres.address import PostgresAddress
@@ -30,7 +29,6 @@ from ray_pubsub.settings import Limits
 
 __all__ = ["Server", "connect", "end_by_force", "start"]
 
-NAMES = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 START_TIMEOUT = 120.0
 STOP_TIMEOUT = 10.0
 LEAST_WAIT = 1.0
@@ -140,7 +138,7 @@ def start(
         "reroute_every": reroute_every, "sockets": sockets,
     }  # fmt: skip
     given = {setting: value for setting, value in settings.items() if value is not None}
-    _check_name(name)
+    check_name(name)
     ServerSettings().changed(given)  # raises before anything is started
     place = _place(data_dir, store, restore)
     folder = place if isinstance(place, str) else None
@@ -210,7 +208,7 @@ def _join_server(
 ) -> tuple[str, Any, Joined]:
     """Joins the cluster of a running server. Returns the server's name, its registry, and the cluster, which the caller must leave."""
     if name is not None:
-        _check_name(name)
+        check_name(name)
     name, found = server_to_connect_to(name, address, None if data_dir is None else _folder(data_dir))
     joined = join(found, start=False)
     try:
@@ -305,11 +303,6 @@ def _running() -> tuple[str, ...]:
         actor["name"] for actor in ray.util.list_named_actors(all_namespaces=True) if actor["namespace"] == NAMESPACE
     )
     return tuple(sorted(name.removesuffix("/registry") for name in names if name.endswith("/registry")))
-
-
-def _check_name(name: str) -> None:
-    if not isinstance(name, str) or not NAMES.fullmatch(name):
-        raise SettingError("name", f"must be 1 to 100 letters, digits, dots, dashes or underscores, not {name!r}")
 
 
 def _folder(data_dir: str | os.PathLike[str]) -> str:

@@ -20,10 +20,11 @@ from pathlib import Path
 
 from ray_pubsub.errors import SettingError
 
-__all__ = ["FOLDER_VARIABLE", "ServerNote", "read_notes", "remove_note", "write_note"]
+__all__ = ["FOLDER_VARIABLE", "ServerNote", "check_name", "read_notes", "remove_note", "write_note"]
 
 FOLDER_VARIABLE = "RAY_PUBSUB_RUNTIME_DIR"
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
+NAMES = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 NOT_IN_A_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]")
 
 
@@ -46,6 +47,12 @@ class ServerNote:
     def __str__(self) -> str:
         kept = f"data in {self.data_dir}" if self.data_dir else "in memory"
         return f"{self.name!r} at {self.address} ({kept})"
+
+
+def check_name(name: str) -> None:
+    """Raises SettingError for what cannot be a server's name, which is also part of the names of files."""
+    if not isinstance(name, str) or not NAMES.fullmatch(name):
+        raise SettingError("name", f"must be 1 to 100 letters, digits, dots, dashes or underscores, not {name!r}")
 
 
 def write_note(note: ServerNote) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
@@ -27,7 +28,10 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         as_json = "--json" in [*getattr(ctx, "_protected_args", ()), *ctx.args]
+        notices = logging.getLogger("actors.cluster.joining")
         try:
+            if as_json:  # stderr has one document at most
+                notices.setLevel(logging.ERROR)
             return super().invoke(ctx)
         except RayPubSubError as error:
             fail(error, as_json)
@@ -42,6 +46,8 @@ class Commands(TyperGroup):
             # The reader of a pipe (head, for example) has read enough. Without this, Python would complain again when it closes stdout.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             raise typer.Exit(0) from None
+        finally:
+            notices.setLevel(logging.NOTSET)
 
 
 app = typer.Typer(

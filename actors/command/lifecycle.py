@@ -30,6 +30,7 @@ __all__ = ["serve", "start", "status", "stop", "top"]
 
 PAUSE = 0.3
 START_PATIENCE = 120.0
+STARTING = "starting a server, each of its parts in a process of its own …"
 
 
 def start(
@@ -56,7 +57,10 @@ def start(
     as_json: Json = False,
 ) -> None:
     """Start a server. It runs until Ctrl-C or `ray-pubsub stop`; on a cluster given by --address it outlives this command."""
+    from actors.cluster.server_notes import check_name, read_notes
+
     terminal = Terminal(as_json)
+    check_name(name)
     if http is not None:
         _check_http(http, address)
     if background and address is None and not os.environ.get("RAY_ADDRESS"):
@@ -65,8 +69,8 @@ def start(
     if http is not None:
         check_free(http)
     import ray_pubsub
-    from actors.cluster.server_notes import read_notes
 
+    terminal.note(STARTING)
     signal.signal(signal.SIGTERM, _interrupt)
     server = ray_pubsub.start(
         shards,
@@ -138,6 +142,7 @@ def _start_in_background(name: str, data_dir: Path | None, http: str | None, ter
     if http is not None:
         check_free(http)
     arguments = [each for each in sys.argv[1:] if each not in ("--background", "-b")]
+    terminal.note(STARTING)
     log = Path(os.environ.get("TMPDIR", "/tmp")) / f"ray-pubsub-{name}-{os.getpid()}.log"
     with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as output:
         child = subprocess.Popen(

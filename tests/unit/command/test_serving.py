@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from actors.command import lifecycle
 from actors.command.entry import app
 from actors.http.serving import serve
 from actors.http.tokens import read_tokens
-from ray_pubsub.errors import SettingError
+from ray_pubsub.errors import SettingError, UnknownServerError
 
 GOOD = '{"desk": {"token": "0123456789abcdef", "scopes": ["publish"]}}'
 
@@ -60,6 +62,24 @@ def test_a_certificate_that_cannot_be_used(tmp_path: Path) -> None:
         (tmp_path / name).write_text("nonsense")
     with pytest.raises(SettingError, match="are not a certificate and its key"):
         serve(port=0, certificate=str(tmp_path / "c.pem"), key=str(tmp_path / "k.pem"))
+
+
+@pytest.mark.parametrize("more", [[], ["--background"]])
+def test_a_name_that_is_none(more: list[str]) -> None:
+    shown = CliRunner().invoke(app, ["start", "shop/..", *more])
+    assert shown.exit_code == 2 and "letters, digits, dots, dashes or underscores" in shown.output
+
+
+def test_stderr_has_nothing_but_the_document(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def found_none(*given: object) -> None:
+        logging.getLogger("actors.cluster.joining").warning("connected to the Ray cluster")
+        raise UnknownServerError("shop", (), "127.0.0.1:6379")
+
+    monkeypatch.setattr(lifecycle, "connected", found_none)
+    for arguments, notices in ((["top", "shop"], 1), (["top", "shop", "--json"], 0), (["top", "shop"], 1)):
+        caplog.clear()
+        assert CliRunner().invoke(app, arguments).exit_code == 3
+        assert len(caplog.records) == notices, arguments
 
 
 @pytest.mark.parametrize("command", ["serve", "status", "stop", "top"])
