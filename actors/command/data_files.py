@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -23,6 +24,7 @@ STDIN = "-"
 CHUNK = 8 << 20
 """The bytes of JSON lines that are matched at once."""
 ROWS = 65_536
+NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 TEXTS = ("expression", "subscriber", "attribute", "level", "data", "tags")
 """The columns of subscriptions that are always texts. An id that looks like a number becomes a number."""
 INTERVALS = {"id", "attribute"}
@@ -164,18 +166,47 @@ def flat_row(found: StoredSubscription) -> dict[str, Any]:
 
 
 def event_batches(path: str) -> Iterator[Any]:
-    """Yields bytes with a document per line, or pyarrow record batches."""
+    """Yields bytes with a document per line, or pyarrow record batches. Raises SettingError and TableError."""
     if ending(path) == "jsonl":
         if path == STDIN:
-            yield from json_chunks(sys.stdin.buffer)
+            yield from _no_list("the input", json_chunks(sys.stdin.buffer))
         else:
             try:
                 with Path(path).open("rb") as file:
-                    yield from json_chunks(file)
+                    yield from _no_list(path, json_chunks(file))
             except OSError as error:
                 raise SettingError("file", f"{path} cannot be read: {_why(error)}") from error
         return
-    yield from read_table(path).to_batches(max_chunksize=ROWS)
+    table = read_table(path)
+    if ending(path) == "csv":
+        _warn_of_texts_among_numbers(path, table)
+    yield from table.to_batches(max_chunksize=ROWS)
+
+
+def _warn_of_texts_among_numbers(path: str, table: Any) -> None:
+    """One cell that is no number makes its whole column texts, which no comparison with a number holds of."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, kind in zip(table.schema.names, table.schema.types, strict=True):
+        if not pa.types.is_string(kind):
+            continue
+        numbers = pc.match_substring_regex(table[name], NUMBER)
+        found = pc.sum(numbers).as_py() or 0
+        if 0 < found < len(numbers) - numbers.null_count <= 2 * found:
+            row = pc.index(numbers, False).as_py()
+            text = table[name][row].as_py()
+            reason = f"so all values of this column are read as texts, its {found:,} numbers too"
+            warnings.warn(f"{path}: {name!r} is {text[:40]!r} in event {row}, {reason}", stacklevel=2)
+
+
+def _no_list(path: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yields the chunks. Raises TableError for what is a single JSON list, whose lines are no events."""
+    for number, chunk in enumerate(chunks):
+        text = chunk.strip()
+        if number == 0 and text.startswith(b"[") and (text.endswith(b"]") or text.partition(b"\n")[0].strip() == b"["):
+            raise TableError(None, f"{path} is a JSON list; write an event in each line, as jq -c '.[]' does")
+        yield chunk
 
 
 def json_chunks(source: BinaryIO) -> Iterator[bytes]:

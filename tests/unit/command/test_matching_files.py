@@ -157,6 +157,34 @@ def test_events_of_several_chunks_are_numbered_through(tmp_path: Path, monkeypat
     assert run("match", subscriptions, events).stdout == "".join(f"{number}\ta\n" for number in range(100))
 
 
+@pytest.mark.parametrize("text", ['[{"x": 1}, {"x": 2}]', '[\n  {"x": 1},\n  {"x": 2}\n]\n'])
+def test_a_list_is_no_lines(tmp_path: Path, text: str) -> None:
+    subscriptions, events = table_file(tmp_path, "csv"), tmp_path / "events.json"
+    events.write_text(text)
+    result = run("match", subscriptions, events)
+    assert result.exit_code == 1 and "events.json is a JSON list; write an event in each line" in result.stderr
+
+
+def test_events_without_the_attribute_that_names_them(tmp_path: Path) -> None:
+    result = run("match", table_file(tmp_path, "csv"), events_file(tmp_path, "jsonl"), "--event-id", "sku")
+    assert result.exit_code == 1 and "event 0: has no 'sku', its id" in result.stderr
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize(
+    ("cells", "told"), [("5,,call us,7", True), ("5,,6,7", False), ("5,a,b,c", False), ("a,b,c,d", False)]
+)
+def test_texts_among_the_numbers_of_a_column(tmp_path: Path, cells: str, told: bool) -> None:
+    events = tmp_path / "events.csv"
+    events.write_text("price,shop\n" + "".join(f"{cell},a\n" for cell in cells.split(",")))
+    result = run("match", table_file(tmp_path, "csv"), events)
+    assert result.exit_code == 0
+    assert (
+        "'price' is 'call us' in event 2, so all values of this column are read as texts, its 2 numbers too"
+        in result.stderr
+    ) == told
+
+
 def test_an_explanation(tmp_path: Path) -> None:
     subscriptions = table_file(tmp_path, "csv")
     event = '{"model": "iphone5s", "price": 600}'
