@@ -129,6 +129,7 @@ def test_the_console(interface: Interface, page: Browser) -> None:
     page.fill("#token", interface.token)
     page.key("Enter", ENTER)
     page.until("document.querySelectorAll('.process').length >= 3 && !document.querySelector('#overview').hidden")
+    assert page.run("document.activeElement.id") == "tab-overview"
     assert page.text("#connection") == "✓ connected"
     assert page.run("document.querySelectorAll('#tiles .tile').length") == 6
     # With so few subscriptions nothing is in a segment yet; the tail is drawn.
@@ -161,6 +162,8 @@ def test_the_console(interface: Interface, page: Browser) -> None:
     page.until("document.querySelector('#backtest-result').textContent.includes('would have matched')")
     said = page.text("#backtest-result")
     assert FOLDER or "matched 16 of the last" in said
+    page.fill("#add-expression", "price <= 206 and model = 'iphone5s'")
+    assert page.text("#backtest-result") == "", "it was about another expression"
     page.fill("#add-subscriber", "person-1")
     page.fill("#add-id", "from-the-browser")
     page.fill("#add-tags", " sale, from browsers ,")
@@ -242,6 +245,9 @@ def test_the_console(interface: Interface, page: Browser) -> None:
     page.fill("#dead-subscriber", "person-0")
     page.click("#dead-form button")
     page.until("document.querySelectorAll('#dead-list tbody tr').length === 3")
+    parts = "['td:last-child', 'td button'].map((each) => document.querySelector(`#fullest tr:has(button) ${each}`))"
+    edges = f"{parts}.map((each) => each.getBoundingClientRect().right)"
+    assert page.run(f"(([cell, button]) => cell === button)({edges})"), "under each other, as other numbers are"
     assert "HTTP 500" in page.text("#dead-list")
     check_readable(page)
     picture(page, "mailboxes")

@@ -69,11 +69,11 @@ function signOut(message = "") {
   $("token").focus();
 }
 
-function signedIn() {
+function signedIn(focus = false) {
   $("sign-in").hidden = true;
   $("sign-out").hidden = open;
   $("token").value = "";
-  choose(chosen, false);
+  choose(chosen, focus);
   look();
 }
 
@@ -91,9 +91,9 @@ $("token-form").addEventListener("submit", async (event) => {
   setToken($("token").value.trim());
   try {
     await ask("GET", "/v1/stats");
-    signedIn();
+    signedIn(true); // the field that had the focus is hidden
   } catch (problem) {
-    if (problem.status === 503) signedIn();
+    if (problem.status === 503) signedIn(true);
     else signOut(problem.message);
   }
 });

@@ -11,6 +11,9 @@ export function startSubscriptions(notice) {
   $("add-expression").addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(check, WAIT);
+    // What was said of another expression.
+    $("backtest-result").replaceChildren();
+    $("add-result").textContent = "";
   });
   $("add-form").addEventListener("submit", add);
   $("backtest").addEventListener("click", backtest);
