@@ -63,6 +63,13 @@ def test_documents(
         assert [line for line in shown if line not in code] == []
 
 
+def test_the_figures_of_the_first_page_are_those_that_are_explained() -> None:
+    told = re.findall(r"\d+\.\d+ ms", (ROOT / "README.md").read_text())
+    explained = (ROOT / "docs" / "performance.md").read_text()
+    assert len(told) >= 5
+    assert [figure for figure in told if figure not in explained] == []
+
+
 def test_every_tool_has_an_example_that_runs() -> None:
     sections = re.split(r"^## ", (ROOT / SIDE_BY_SIDE).read_text(), flags=re.MULTILINE)[1:]
     assert len(sections) == 6
