@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -26,7 +27,7 @@ from actors.command.demo.account import Account
 from actors.command.demo.view import View
 from actors.command.demo.wishes import product, wish
 
-__all__ = ["DemoSize", "run_demo"]
+__all__ = ["DemoSize", "from_here", "run_demo"]
 
 LEVELS = ("low", "normal", "high", "critical")
 RULES = {
@@ -41,6 +42,11 @@ BATCH = 50
 POLLED = 2000
 CHUNK = 20_000
 WARM_UP = 300.0
+NEXT = {
+    "ray-pubsub start -b": "a server that stays; ray-pubsub top watches it",
+    "ray-pubsub bench": "how fast this machine matches, in one process",
+    "python -m examples.wish_lists": "the same wishes without a server",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +229,12 @@ def _report(account: Account, view: View) -> None:
     view.say("  deliveries wait until they are acknowledged, the most urgent first")
     view.say("  a killed process was replaced, and the batch under way was answered")
     view.say("try next", style="bold")
-    view.say("  ray-pubsub start -b          a server that stays; ray-pubsub top watches it")
-    view.say("  ray-pubsub bench             how fast this machine matches, in one process")
-    view.say("  python -m examples.wish_lists   the same wishes without a server")
+    for command, purpose in NEXT.items():
+        view.say(f"  {from_here(command):<32}{purpose}")
+
+
+def from_here(command: str) -> str:
+    """Returns the command as it can be typed: `make demo` runs in an environment that is not activated."""
+    folder = os.path.relpath(Path(sys.executable).parent)
+    known = shutil.which(command.split()[0]) is not None or len(folder) > len(".venv/bin")
+    return command if known else f"{folder}/{command}"

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from rich.console import Console
 
 import ray_pubsub
-from actors.command.demo.run import LEVELS, DemoSize, run_demo
+from actors.command.demo.run import LEVELS, NEXT, DemoSize, from_here, run_demo
 from actors.command.demo.view import View
 
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
@@ -78,6 +79,18 @@ def test_no_line_of_the_demo_is_longer_than_80(
     for words in ("a server runs at", "nothing was lost", "what you saw", "try next", "compiling kernels"):
         assert any(words in line for line in shown), words
     assert any("● coordinator" in line for line in shown) is terminal
+
+
+@pytest.mark.parametrize("on_the_path", [True, False])
+def test_what_to_try_next_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_the_path: bool) -> None:
+    """`make demo` runs in .venv, which its terminal does not know."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / ".venv" / "bin" / "python"))
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}" if on_the_path else None)
+    before = "" if on_the_path else ".venv/bin/"
+    for command, purpose in NEXT.items():
+        assert from_here(command) == before + command
+        assert len(f"  {from_here(command):<32}{purpose}") <= 80
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 4, 64])
