@@ -16,7 +16,17 @@ from typing import Annotated, Any
 import typer
 
 from actors.command.http_beside import check_free, host_and_port, http_beside, is_ready, url_of
-from actors.command.terminal import Address, DataDir, GivenName, Json, ServerName, Terminal, connected, one_name
+from actors.command.terminal import (
+    Address,
+    DataDir,
+    GivenName,
+    Json,
+    ServerName,
+    Terminal,
+    connected,
+    one_name,
+    write_json,
+)
 from ray_pubsub.errors import (
     ClusterError,
     MissingExtraError,
@@ -291,8 +301,6 @@ def serve(
         one_name(named, name), address, data_dir
     ) as server:  # the interface is another process, and gets what was found
         found, where = server.name, server.address
-    scheme = "http" if certificate is None else "https"
-    Terminal(as_json).result(
-        {"server": found, "host": host, "port": port}, f"HTTP for the server {found!r}: {scheme}://{host}:{port}"
-    )
+    if as_json:  # for people the interface says it itself when it listens
+        write_json({"server": found, "host": host, "port": port})
     serve_http(found, host, port, address=where, **settings)

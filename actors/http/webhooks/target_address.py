@@ -88,4 +88,6 @@ async def resolved(target: Target, allowed: Iterable[Network]) -> tuple[str, int
     for *_, address in found:
         if is_allowed(ip_address(str(address[0]).partition("%")[0]), allowed):
             return str(address[0]), int(address[1])
-    raise RefusedAddressError(f"{target.host} has no public address; serve(allow_networks=[…]) allows private ones")
+    raise RefusedAddressError(
+        f"{target.host} has no public address; private ones are allowed by --allow-network of `ray-pubsub serve` (allow_networks=)"
+    )
