@@ -65,6 +65,25 @@ def test_data_and_tags(interface: Interface) -> None:
     assert interface.ask("DELETE", "/v1/subscribers/carry").data == {"removed": 1}
 
 
+def test_a_field_that_there_is_not_is_no_secret(interface: Interface) -> None:
+    """Without its tags the subscription would be added, and nobody would know."""
+    body = {"subscriber": "carry", "expression": "carry = 1", "tag": "t1"}
+    answers = [interface.ask("POST", "/v1/subscriptions", body), interface.ask("PUT", "/v1/subscriptions/c1", body)]
+    told = "a subscription has no tag; it has id, subscriber, expression, data, tags"
+    assert [(each.status, each.data["detail"]) for each in answers] == [(422, told)] * 2
+    lines = "\n".join(json.dumps(each) for each in ({**body, "id": "c1"}, {"id": "c2", "expression": "x = 1"}, [1]))
+    report = interface.ask(
+        "POST", "/v1/subscriptions/bulk", lines.encode(), headers={"Content-Type": "application/x-ndjson"}
+    ).data
+    wrong = [told, "a subscription lacks subscriber", "a subscription is an object"]
+    assert [each["error"]["detail"] for each in report["rejections"]] == wrong
+    good = {name: value for name, value in body.items() if name != "tag"}
+    assert interface.ask("PUT", "/v1/subscriptions/c1", good).status == 201
+    listed = interface.ask("GET", "/v1/subscriptions/c1").data
+    assert interface.ask("PUT", "/v1/subscriptions/c1", listed).status == 201, "what is listed comes back as it is"
+    interface.ask("DELETE", "/v1/subscriptions/c1")
+
+
 def test_ids_of_both_kinds(interface: Interface) -> None:
     for path in ("int:7", "str:int:7", "a%2Fb%20c"):
         body = {"subscriber": "team-x", "expression": "a = 1"}

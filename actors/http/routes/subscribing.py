@@ -24,6 +24,9 @@ MOST_SEARCHED = 20_000
 """The most subscriptions examined for one page of a search."""
 MOST_REJECTIONS = 1000
 LOAD_PORTION = 4 << 20
+FIELDS = ("id", "subscriber", "expression", "data", "tags")
+KNOWN = {*FIELDS, "kind", "shard", "version"}
+"""With what a listing has beside them, which may come back."""
 
 
 def id_of(text: str) -> str | int:
@@ -51,6 +54,17 @@ def shown(found: StoredSubscription) -> dict[str, Any]:
     }
 
 
+def mistake_in(given: Any, *needed: str) -> str | None:
+    """Returns what is wrong with the fields of a subscription, if anything is. A misspelt one would get lost without a word."""
+    if not isinstance(given, dict):
+        return "a subscription is an object"
+    if missing := [name for name in needed if name not in given]:
+        return f"a subscription lacks {', '.join(missing)}"
+    if unknown := given.keys() - KNOWN:
+        return f"a subscription has no {', '.join(sorted(map(str, unknown)))}; it has {', '.join(FIELDS)}"
+    return None
+
+
 async def subscribe(app: Application, request: Request) -> Response:
     """Adds a subscription. The same Idempotency-Key leads to the same generated id."""
     given = await request.fields("subscriber", "expression")
@@ -66,6 +80,8 @@ async def put_subscription(app: Application, request: Request) -> Response:
 
 
 async def _put(app: Application, request: Request, id: Any, given: dict[str, Any]) -> Response:
+    if (wrong := mistake_in(given)) is not None:
+        raise HttpError(422, wrong)
     request.client.check_subscriber(given["subscriber"])
     tags = given.get("tags")
     if tags is not None and not isinstance(tags, list):
@@ -212,16 +228,15 @@ def _columns(portion: bytes, first: int) -> tuple[list[Any], list[int], list[dic
             continue
         try:
             given = json.loads(line)
-            values = given["id"], given["subscriber"], given["expression"], given.get("data"), given.get("tags")
         except (ValueError, RecursionError) as error:
             bad.append(_bad_line(number, None, f"this line is not JSON: {error}"))
-        except (KeyError, TypeError):
-            id = given.get("id") if isinstance(given, dict) else None
-            bad.append(_bad_line(number, id, "a line is an object with id, subscriber and expression"))
-        else:
-            for column, value in zip(columns, values, strict=True):
-                column.append(value)
-            positions.append(number)
+            continue
+        if (wrong := mistake_in(given, "id", "subscriber", "expression")) is not None:
+            bad.append(_bad_line(number, given.get("id") if isinstance(given, dict) else None, wrong))
+            continue
+        for column, name in zip(columns, FIELDS, strict=True):
+            column.append(given.get(name))
+        positions.append(number)
     carried = (column if any(value is not None for value in column) else None for column in columns[3:])
     return [*columns[:3], *carried], positions, bad
 
