@@ -13,7 +13,7 @@ import typer
 
 from actors.command.bad_rows import BadRows, noted_rejections
 from actors.command.data_files import STDIN, check_input, check_output, event_batches, read_subscriptions, write_rows
-from actors.command.terminal import DONE_IN_PART, Json, Terminal, WithData, json_cell, write_json
+from actors.command.terminal import DONE_IN_PART, Json, Terminal, WithData, json_cell, note_if_typed, write_json
 from ray_pubsub.engines.registry import engine_names
 from ray_pubsub.errors import SettingError, counted
 from ray_pubsub.kernels.readiness import VARIABLE
@@ -61,6 +61,7 @@ def match(
     if output is not None:
         check_output(output)
     index, rejections = loaded_index(subscriptions, engine, ignore_case, terminal)
+    note_if_typed(events, terminal)
     counts = {"subscriptions": len(index), "rejected": len(rejections), "events": 0, "matches": 0}
     began = time.perf_counter()
     rows = _matched(index, event_batches(events), {"event_id": event_id, "strict": strict}, with_data, counts, bad)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DONE_IN_PART", "Address", "DataDir", "GivenName", "Json", "ServerName", "Terminal", "WithData", "connected", "exit_code", "fail",
-    "json_cell", "one_name", "write_error", "write_json",
+    "json_cell", "note_if_typed", "one_name", "write_error", "write_json",
 ]  # fmt: skip
 
 DONE_IN_PART, WRONG_USE, NO_SERVER, NOT_INSTALLED = 1, 2, 3, 4
@@ -64,6 +64,12 @@ class Terminal:
     def note(self, text: str, style: str = "") -> None:
         if not self.as_json:
             self.notes.print(text, style=style, markup=False)
+
+
+def note_if_typed(path: str, terminal: Terminal) -> None:
+    """Says what a command waits for that reads events from a keyboard."""
+    if path == "-" and sys.stdin.isatty():
+        terminal.note("events come from this terminal: a JSON object in each line; Ctrl-D ends them")
 
 
 def write_json(facts: Any) -> None:

@@ -31,6 +31,7 @@ from actors.command.terminal import (
     WithData,
     connected,
     json_cell,
+    note_if_typed,
     write_json,
 )
 from ray_pubsub.errors import SettingError, UnknownSubscriptionError, counted
@@ -62,7 +63,8 @@ def subscribe(
     """Add a subscription, or replace the one with this id."""
     carried = None if data is None else parsed_json("data", data)
     with connected(name, address, data_dir) as server:
-        given = server.subscribe(subscriber, expression, id=id, data=carried, tags=tag or ())
+        stored = None if id is None else _replaced_id(server, id)
+        given = server.subscribe(subscriber, expression, id=stored, data=carried, tags=tag or ())
     Terminal(as_json).result({"id": given, "subscriber": subscriber}, str(given))
 
 
@@ -187,6 +189,7 @@ def publish(
     counts = dict.fromkeys(("events", "bad_events", "warnings", "matches", "delivered", "duplicates", "rejected"), 0)
     check_input(file)
     with connected(name, address, data_dir) as server:
+        note_if_typed(file, terminal)
         for batch in event_batches(file):
             call = server.publish_json if isinstance(batch, bytes) else server.publish
             result = call(batch, event_id=event_id, deliver=not match_only, strict=strict)
@@ -313,6 +316,16 @@ def explain(
     with connected(name, address, data_dir) as server:
         found: Any = server.explain(parsed) if id is None else server.explain(parsed, _stored_id(server, id))
     terminal.result(explained(found), str(found))
+
+
+def _replaced_id(server: Server, id: str) -> str | int:
+    """Returns the id of the subscription that is replaced: the number 7, if it exists, and no text 7 beside it."""
+    if not id.lstrip("-").isdecimal():
+        return id
+    try:
+        return _stored_id(server, id)
+    except UnknownSubscriptionError:
+        return id
 
 
 def _stored_id(server: Server, id: str) -> str | int:

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 import ray_pubsub
 from actors.command import lifecycle, using
 from actors.command.entry import app
+from actors.command.terminal import Terminal, note_if_typed
 from actors.transport.publish_reply import Delivered
 from ray_pubsub.errors import UnknownSubscriptionError
 
@@ -40,6 +41,9 @@ class Server:
         if id not in self.ids:
             raise UnknownSubscriptionError(id)
         return SimpleNamespace(id=id)
+
+    def subscribe(self, subscriber: str, expression: str, id: str | int | None, **_: object) -> str | int | None:
+        return id
 
     def unsubscribe(self, id: str | int) -> bool:
         self.ids.remove(id)
@@ -75,6 +79,23 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 def run(*arguments: Any) -> Result:
     return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+@pytest.mark.parametrize(("given", "stored"), [("7", 7), ("8", "8"), ("a", "a"), ("b", "b")])
+def test_a_subscription_is_replaced_whatever_kind_its_id_is(server: Server, given: str, stored: str | int) -> None:
+    told = json.loads(run("subscribe", "ann", "x = 1", "--id", given, "--json").stdout)
+    assert told["id"] == stored
+
+
+def test_who_types_events_is_told_so(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(using, "event_batches", lambda path: [])
+    assert "Ctrl-D" not in run("publish").stderr
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    shown = Terminal(as_json=False)
+    with shown.notes.capture() as said:
+        note_if_typed("-", shown)
+        note_if_typed("events.jsonl", shown)
+    assert said.get().count("Ctrl-D ends them") == 1
 
 
 def test_subscriptions_are_removed_by_id(server: Server) -> None:
