@@ -43,7 +43,8 @@ def server_to_connect_to(name: str | None, address: str | None, data_dir: str | 
     if len(running) > 1:
         raise ClusterError(
             None,
-            f"several servers {name!r} run on this machine: {', '.join(map(str, running))}; choose one by address= or data_dir=",
+            f"several servers {name!r} run on this machine: {', '.join(map(str, running))}; "
+            "choose one by address= (--address) or data_dir= (--data-dir)",
         )
     return name, running[0].address if running else None
 

@@ -80,7 +80,8 @@ def start(
         check_free(http)
     import ray_pubsub
 
-    terminal.note(STARTING)
+    if terminal.notes.is_terminal:
+        terminal.note(STARTING)
     signal.signal(signal.SIGTERM, _interrupt)
     server = ray_pubsub.start(
         shards,
@@ -147,10 +148,14 @@ def _start_in_background(name: str, data_dir: Path | None, http: str | None, ter
 
     folder = None if data_dir is None else str(data_dir.expanduser().absolute())
     if running := living_notes(name, folder):
-        terminal.result(_noted(running[0]), f"it runs already: server {running[0]}")
+        terminal.result(_noted(running[0]), f"it runs already, with the settings that it has: server {running[0]}")
         return
     if http is not None:
         check_free(http)
+    if others := living_notes(name):
+        terminal.note(
+            f"there is another server {others[0]}: commands find each by --data-dir or --address", style="yellow"
+        )
     arguments = [each for each in sys.argv[1:] if each not in ("--background", "-b")]
     terminal.note(STARTING)
     log = Path(os.environ.get("TMPDIR", "/tmp")) / f"ray-pubsub-{name}-{os.getpid()}.log"

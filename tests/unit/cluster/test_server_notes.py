@@ -105,7 +105,7 @@ def test_of_several_with_one_name_the_user_chooses(folder: Path, living: set[str
     living |= {"h:1", "h:2"}
     write_note(note("default", "h:1", "/first"))
     write_note(note("default", "h:2"))
-    with pytest.raises(ClusterError, match=r"several servers 'default'.*address= or data_dir="):
+    with pytest.raises(ClusterError, match=r"several servers 'default'.*address= .* or data_dir= "):
         finding.server_to_connect_to(None, None, None)
     assert finding.server_to_connect_to(None, None, "/first") == ("default", "h:1")
 

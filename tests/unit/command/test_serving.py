@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
+from actors.cluster import finding
+from actors.cluster.server_notes import ServerNote
 from actors.command import lifecycle
 from actors.command.entry import app
 from actors.http.serving import serve
@@ -68,6 +72,20 @@ def test_a_certificate_that_cannot_be_used(tmp_path: Path) -> None:
 def test_a_name_that_is_none(more: list[str]) -> None:
     shown = CliRunner().invoke(app, ["start", "shop/..", *more])
     assert shown.exit_code == 2 and "letters, digits, dots, dashes or underscores" in shown.output
+
+
+def test_a_name_that_is_taken_elsewhere_and_a_server_that_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two servers of one name, in two folders, would otherwise be noticed by the next command only."""
+    running = ServerNote("shop", "127.0.0.1:6379", str(tmp_path / "a"), 1, 0.0)
+    monkeypatch.setattr(
+        finding, "living_notes", lambda name, folder=None: [running] if folder != str(tmp_path / "b") else []
+    )
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: SimpleNamespace(poll=lambda: 1))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    shown = CliRunner().invoke(app, ["start", "shop", "--background", "--data-dir", str(tmp_path / "a")])
+    assert shown.exit_code == 0 and "it runs already, with the settings that it has" in shown.stdout
+    other = CliRunner().invoke(app, ["start", "shop", "--background", "--data-dir", str(tmp_path / "b")])
+    assert f"there is another server {running}" in other.stderr and "starting a server" in other.stderr
 
 
 def test_stderr_has_nothing_but_the_document(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
