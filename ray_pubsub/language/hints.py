@@ -32,7 +32,11 @@ BETWEEN = {
 """Words that stand between a name and a text in other languages, and what is written instead."""
 SUBJECT = re.compile(r"""([\w$.]+|"(?:[^"]|"")+"|`(?:[^`]|``)+`)\s*\Z""")
 PATTERN = re.compile(r"(\w+)\s+(?:(?:with|to)\s+)?('(?:[^']|'')*')")
+OF_A_LIST = re.compile(r"('(?:[^']|'')*'|[\w.]+)\s+(not\s+)?in\s*\Z", re.IGNORECASE)
+BACKWARDS = re.compile(r"(?<![<>!=])=\s*\Z")
+APART = re.compile(r"[<>!]\s+\Z")
 SIGNS = {
+    ";": "leave the ; out",
     "&": "write 'and'",
     "|": "write 'or'",
     "!": "write 'not', or != for unequal",
@@ -58,22 +62,28 @@ def hint_at(text: str, position: int) -> str:
     """
     if STATEMENT.match(text[:LOOK]):
         return ONLY_THE_CLAUSE
-    rest = text[position : position + LOOK]
-    negative = NEGATIVE_INTERVAL.search(text[max(position - LOOK, 0) : position])
+    before, rest = text[max(position - LOOK, 0) : position], text[position : position + LOOK]
+    negative = NEGATIVE_INTERVAL.search(before)
     if SIGN_BEHIND_CASE.search(text[:position]) and rest[:4].lower() == "when":
         return "what begins with a sign stands in parentheses behind case: case (-x) when …"
     unit = UNIT.match(rest)
     if negative is not None and unit is not None:
         return f"a negative interval is written interval '-{negative[1]} {unit[0]}'"
+    if rest[:1] in ("<", ">") and BACKWARDS.search(before):
+        return f"write {rest[0]}="
+    if rest[:1] == "=" and (apart := APART.search(before)) is not None:
+        return f"write {apart[0][0]}= in one piece"
     for length in (2, 1):
         if rest[:length] in SIGNS:
             return SIGNS[rest[:length]]
     if rest[:1] == "(":
         return ""
-    subject, pattern = SUBJECT.search(text[max(position - LOOK, 0) : position]), PATTERN.match(rest)
+    subject, pattern = SUBJECT.search(before), PATTERN.match(rest)
     if subject is not None and pattern is not None and pattern[1].lower() in BETWEEN:
         return f"write {BETWEEN[pattern[1].lower()].format(subject[1], pattern[2])}"
     word = NAME.match(rest)
     if word is None or word[1].lower() in KEYWORDS:
         return ""
+    if (element := OF_A_LIST.search(before)) is not None:
+        return f"if {word[1]} is a list: {element[2] or ''}list_contains({word[1]}, {element[1]})"
     return WORDS.get(word[1].lower(), "")
