@@ -24,6 +24,7 @@ from actors.command.terminal import (
     ServerName,
     Terminal,
     connected,
+    fail,
     one_name,
     write_json,
 )
@@ -170,7 +171,8 @@ def _start_in_background(name: str, data_dir: Path | None, http: str | None, ter
     ends = time.monotonic() + START_PATIENCE
     while not (running := living_notes(name, folder)) or (http is not None and not is_ready(http)):
         if child.poll() is not None or time.monotonic() > ends:
-            raise UnavailableError("the server", f"did not start; {log} says: {log.read_text()[-500:].strip()}")
+            error = UnavailableError("the server", f"did not start; {log} says: {log.read_text()[-500:].strip()}")
+            fail(error, terminal.as_json, max(0, child.poll() or 0))  # wrong use is wrong use in the background too
         time.sleep(PAUSE)
     facts = {**_noted(running[0]), "log": str(log)}
     shown = f"server {running[0]} runs in process {child.pid}; its log is {log}"

@@ -122,10 +122,10 @@ def write_error(kind: str, message: str) -> None:
     print(json.dumps({"error": kind, "message": message}, ensure_ascii=False), file=sys.stderr)
 
 
-def fail(error: RayPubSubError, as_json: bool) -> NoReturn:
-    """Ends the command with the error's message and the exit code of its kind."""
+def fail(error: RayPubSubError, as_json: bool, code: int | None = None) -> NoReturn:
+    """Ends the command with the error's message and the exit code of its kind, or the given one."""
     if as_json:
         write_error(type(error).__name__, str(error))
     else:
         Console(stderr=True, highlight=False, soft_wrap=True).print(f"error: {error}", style="red", markup=False)
-    raise typer.Exit(exit_code(error))
+    raise typer.Exit(code or exit_code(error))

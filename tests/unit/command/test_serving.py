@@ -80,12 +80,13 @@ def test_a_name_that_is_taken_elsewhere_and_a_server_that_runs(monkeypatch: pyte
     monkeypatch.setattr(
         finding, "living_notes", lambda name, folder=None: [running] if folder != str(tmp_path / "b") else []
     )
-    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: SimpleNamespace(poll=lambda: 1))
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: SimpleNamespace(poll=lambda: 2))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     shown = CliRunner().invoke(app, ["start", "shop", "--background", "--data-dir", str(tmp_path / "a")])
     assert shown.exit_code == 0 and "it runs already, with the settings that it has" in shown.stdout
     other = CliRunner().invoke(app, ["start", "shop", "--background", "--data-dir", str(tmp_path / "b")])
     assert f"there is another server {running}" in other.stderr and "starting a server" in other.stderr
+    assert other.exit_code == 2, "as the command that was started in the background"
 
 
 def test_stderr_has_nothing_but_the_document(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
