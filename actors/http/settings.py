@@ -72,6 +72,10 @@ class HttpSettings:
             check_seconds(name, getattr(self, name), zero=False)
         if (self.certificate is None) != (self.key is None):
             raise SettingError("certificate", "needs a key, and a key a certificate")
+        if self.allow_hosts and not self.open:
+            raise SettingError(
+                "allow_hosts", "is for open=True (--open) alone: where tokens are needed every host name is allowed"
+            )
         for network in self.allow_networks:
             try:
                 ip_network(network)

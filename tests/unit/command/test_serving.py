@@ -51,6 +51,7 @@ def test_a_good_file_of_tokens(tmp_path: Path) -> None:
     [
         (["--certificate", "c.pem"], "needs a key"),
         (["--key", "k.pem"], "needs a key"),
+        (["--allow-host", "pubsub.local"], "is for open=True (--open) alone"),
         (["--allow-network", "10.0.0.0/8", "--allow-network", "ten"], "'ten' does not appear to be"),
     ],
 )
@@ -82,6 +83,7 @@ def test_a_name_that_is_taken_elsewhere_and_a_server_that_runs(monkeypatch: pyte
     )
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: SimpleNamespace(poll=lambda: 2))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     shown = CliRunner().invoke(app, ["start", "shop", "--background", "--data-dir", str(tmp_path / "a")])
     assert shown.exit_code == 0 and "it runs already, with the settings that it has" in shown.stdout
     other = CliRunner().invoke(app, ["start", "shop", "--background", "--data-dir", str(tmp_path / "b")])
