@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,9 @@ class PublishResult:
     @classmethod
     def of(cls, events: PublishedEvents, reply: PublishReply) -> PublishResult:
         """Combines the events as they were published with the server's reply, whose matches must be in this process."""
-        errors = sorted([*events.errors, *reply.errors], key=lambda error: error.position or 0)
+        errors = [*events.errors, *reply.errors]
+        if errors:
+            errors.sort(key=lambda error: error.position or 0)
         return cls(
             events.ids,
             reply.levels,
@@ -259,7 +261,8 @@ class PublishResult:
             if self.positions is not None:
                 counts = np.zeros(len(self.event_ids), np.int64)
                 counts[self.positions] = np.diff(merged.offsets)
-                merged = replace(merged, offsets=np.concatenate([[0], np.cumsum(counts)]))
+                offsets = np.concatenate([[0], np.cumsum(counts)])
+                merged = ShardMatches(offsets, merged.places, merged.ids, merged.subscribers, merged.numbers)
             self._merged = merged
         return self._merged
 

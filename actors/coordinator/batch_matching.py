@@ -86,13 +86,13 @@ class BatchMatcher:
         batch = events.batch
         if not view.shards or not batch.size:
             return MatchedBatch(view, [], [])
-        needed = dict(zip(view.shards, view.needed, strict=True))
+        needed, left = dict(zip(view.shards, view.needed, strict=True)), deadline.left
         replies = self._shards.match(
             [
-                (shard, MatchRequest(events.shared, view.lineage, version, deadline.left, view.moving, level))
+                (shard, MatchRequest(events.shared, view.lineage, version, left, view.moving, level))
                 for shard, version in needed.items()
             ],
-            deadline.left,
+            left,
         )
         parts = [reply.matches for reply in replies if isinstance(reply, ShardReply) and reply.matches is not None]
         if len(parts) == len(needed):  # all have answered at once, as nearly always
@@ -125,7 +125,8 @@ class BatchMatcher:
         """Merges the parts so that each match occurs once: while subscriptions move, one may be on two shards, with its matches in two
         parts."""
         found = [self._shards.fetch(part) if isinstance(part, StoredRef) else part for part in parts]
-        return [replace(merge_matches(found, events, repeated=len(found) > 1), numbers=None)]
+        merged = merge_matches(found, events, repeated=len(found) > 1)
+        return [ShardMatches(merged.offsets, merged.places, merged.ids, merged.subscribers)]
 
     def _with_matches(self, reply: ShardReply | Exception) -> ShardReply | Exception:
         if isinstance(reply, ShardReply) and isinstance(reply.matches, StoredRef):

@@ -39,7 +39,7 @@ from ray_pubsub.errors import RayPubSubError
 from ray_pubsub.model.events import read_events
 from ray_pubsub.priority.report import PriorityBatch
 from ray_pubsub.priority.rules import PriorityRules
-from ray_pubsub.sharding.merging import subscribers_of
+from ray_pubsub.sharding.few_matches import listed_subscribers
 
 __all__ = ["Coordinator"]
 
@@ -136,7 +136,7 @@ class Coordinator:
         first = FirstLevels(rules, rules.levels_of(events.batch)) if len(rules) else None
         try:
             with self._admission.admitted(events.nbytes, deadline.left, None if first is None else first.highest):
-                reply = self._publish(request, first, published, deadline)
+                reply, matches = self._publish(request, first, published, deadline)
         except RayPubSubError as error:
             self._counts.add(failed=1)
             if failures := self._failures.due():
@@ -146,15 +146,15 @@ class Coordinator:
                 )  # fmt: skip
             raise
         bad = len(events.errors) + len(reply.errors)
-        self._counts.published(events.batch, len(events), bad, len(reply), time.perf_counter() - started)
+        self._counts.published(events.batch, len(events), bad, matches, time.perf_counter() - started)
         return reply
 
     def _publish(
         self, request: PublishRequest, first: FirstLevels | None, published: float, deadline: Deadline
-    ) -> PublishReply:
-        """Matches and delivers an admitted batch. `published` is the time of publication on the clock of `time.monotonic`. The levels
-        are determined again if the rules have changed since the batch arrived: the view of the routing table that the batch was
-        matched by includes every acknowledged rule, the rules at arrival may not."""
+    ) -> tuple[PublishReply, int]:
+        """Matches and delivers an admitted batch. Returns the reply and the number of matches. `published` is the time of publication on
+        the clock of `time.monotonic`. The levels are determined again if the rules have changed since the batch arrived: the view of the
+        routing table that the batch was matched by includes every acknowledged rule, the rules at arrival may not."""
         events = request.events
         view, parts, errors = self._matcher.match(events, request.key, deadline, 0 if first is None else first.highest)
         levels = np.zeros(len(events), np.uint8)
@@ -166,7 +166,7 @@ class Coordinator:
         matches = len(reply)
         if matches and (request.deliver or matches <= FEW_MATCHES):
             here = [self._shards.fetch(part) if isinstance(part, StoredRef) else part for part in parts]
-            names = self._table.names_of(view.lineage, subscribers_of(here).tolist(), deadline)
+            names = self._table.names_of(view.lineage, listed_subscribers(here), deadline)
             if matches <= FEW_MATCHES:
                 reply.names = names
             if request.deliver:
@@ -174,7 +174,7 @@ class Coordinator:
                 batch, unfit = delivery_batch(here, levels, events, request.key, age)
                 reply.errors += unfit
                 reply.deliveries = delivered(self._mail.deliver(batch, names))
-        return reply
+        return reply, matches
 
     def names_of(self, lineage: str, codes: NDArray[np.int32], timeout: float | None = None) -> dict[int, str]:
         """Returns the names of subscribers by code. Waits for new ones, because a shard may know of a change before this coordinator

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,4 +122,5 @@ def _scattered(part: ShardMatches, rows: NDArray[np.int64], events: int) -> Shar
     """Converts the matches of selected rows to matches of the whole batch, whose other rows have none."""
     counts = np.zeros(events, np.int64)
     counts[rows] = np.diff(part.offsets)
-    return replace(part, offsets=np.concatenate([[0], np.cumsum(counts)]))
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    return ShardMatches(offsets, part.places, part.ids, part.subscribers, part.numbers)

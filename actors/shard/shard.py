@@ -28,6 +28,8 @@ from actors.transport.matching import MatchRequest, ShardReply
 from actors.transport.messages import NO_NUMBERS, ShardPush, ShardStart
 from ray_pubsub.engines.explain.plan import IndexPlan
 from ray_pubsub.errors import FencedError, UnavailableError
+from ray_pubsub.model.single_event import SingleEvent
+from ray_pubsub.sharding.few_matches import FEW_PLAIN, FewMatches
 from ray_pubsub.sharding.merging import ShardMatches, packed_ids
 
 __all__ = ["RegistryOfShard", "Shard"]
@@ -96,8 +98,13 @@ class Shard:
         finally:
             columns.end_reading(generation)
         numbers = found.ids if request.numbers else None
-        ids = known.ids if len(known.ids) <= FEW_IDS else packed_ids(known.ids)
-        matches = ShardMatches(found.offsets, found.places, ids, known.subscribers, numbers)
+        matches: ShardMatches
+        if isinstance(batch, SingleEvent) and len(known.ids) <= FEW_PLAIN:  # places are then the numbers from 0
+            listed = None if numbers is None else numbers.tolist()
+            matches = FewMatches(known.ids.tolist(), known.subscribers.tolist(), listed)
+        else:
+            ids = known.ids if len(known.ids) <= FEW_IDS else packed_ids(known.ids)
+            matches = ShardMatches(found.offsets, found.places, ids, known.subscribers, numbers)
         seconds = time.perf_counter() - started
         with self._lock:
             self._events += batch.size

@@ -18,33 +18,29 @@ from actors.transport.frames import (
     Frame,
     FrameReader,
     FrameWriter,
+    ProtocolError,
     ascends,
     check,
     number,
     packed,
     seconds,
-    text,
-    truth,
     unpacked,
 )
 from actors.transport.object_refs import SharedEvents, StoredRef
+from ray_pubsub.model.values import INT64_MAX
+from ray_pubsub.sharding.few_matches import FEW_PLAIN, FewMatches
 from ray_pubsub.sharding.merging import ShardMatches
 
-__all__ = ["FEW_MATCHES", "MatchRequest", "ShardReply", "read_matches", "written_matches"]
+__all__ = ["FEW_FIELDS", "FEW_MATCHES", "MatchRequest", "ShardReply", "read_few", "read_matches", "written_matches"]
 
 FEW_MATCHES = 4096
 """Up to this number of matches travel inline in a reply through Ray; more stay in the object store."""
 NUMBERS, STRINGS, MIXED = range(3)
 """The encodings of a column of ids."""
-FEW_PLAIN = 64
-"""Up to this number of matches of one event are sent as they are. Columns of a few numbers take longer to make and to read."""
-IDS = frozenset({int, str})
+IDS, WHOLE = frozenset({int, str}), frozenset({int})
+FEW_FIELDS = 3
 NO_MATCHES: Sequence[Any] = ([], [], None)
-PLACES_OF_ONE = np.arange(FEW_PLAIN, dtype=np.int32)
-PLACES_OF_ONE.flags.writeable = False
-NONE = ShardMatches.none(1)
-for _column in (NONE.offsets, NONE.places, NONE.ids, NONE.subscribers):
-    _column.flags.writeable = False
+NONE = FewMatches([], [], [])
 PLACES = {2: np.uint16, 4: np.int32}
 """The types of a match's place, by their size in bytes."""
 
@@ -76,12 +72,16 @@ class MatchRequest:
 
 def read_request(frame: Frame) -> MatchRequest:
     """Reads a request. Raises ProtocolError, or any other exception for a frame that is not valid (`frames.decoded`)."""
-    check(frame.kind == MATCH, "not a batch to be matched")
+    if frame.kind != MATCH:
+        raise ProtocolError("not a batch to be matched")
     header, lineage, needed, timeout, numbers, level = unpacked(frame.header)
     batch, encoded = decode_events(header, frame.columns)
-    check(len(encoded.columns) == len(frame.columns), "columns that nothing refers to")
+    if len(encoded.columns) != len(frame.columns):
+        raise ProtocolError("columns that nothing refers to")
+    if type(lineage) is not str or type(numbers) is not bool:
+        raise ProtocolError("a batch of no lineage")
     shared = SharedEvents(batch, encoded)
-    return MatchRequest(shared, text(lineage), number(needed), seconds(timeout), truth(numbers), number(level, 0, 255))
+    return MatchRequest(shared, lineage, number(needed), seconds(timeout), numbers, number(level, 0, 255))
 
 
 @dataclass(slots=True, eq=False)  # not frozen: to make one that is takes three times as long
@@ -112,20 +112,24 @@ def read_reply(frame: Frame, events: int | None = None) -> ShardReply:
     """Reads a reply. `events` is the number of events in the request. Raises ProtocolError, or any other exception for a frame that is
     not valid."""
     fields = unpacked(frame.header)
-    check(type(fields) is list and len(fields) == 4, "a reply that is none")
+    if type(fields) is not list or len(fields) != 4:
+        raise ProtocolError("a reply that is none")
     epoch, version, took, columns = fields
-    if len(columns) == 3:
-        matches = _read_plain(*columns)
+    if len(columns) == FEW_FIELDS:
+        matches = read_few(*columns)
     else:
         reader = FrameReader(frame.header, frame.columns, fields=4)
         matches = read_matches(reader, columns)
         reader.finish()
-    check(events is None or matches.events == events, "a reply about another number of events")
+    if events is not None and matches.events != events:
+        raise ProtocolError("a reply about another number of events")
     return ShardReply(number(epoch), number(version), seconds(took), len(matches), matches)
 
 
 def written_matches(writer: FrameWriter, matches: ShardMatches) -> Sequence[Any]:
     """Returns the matches as five fields of a header; few matches of one event as they are, in three."""
+    if type(matches) is FewMatches:
+        return matches.listed if matches.listed[0] else NO_MATCHES
     if len(matches.places) <= FEW_PLAIN and len(matches.offsets) == 2 and isinstance(matches.ids, np.ndarray):
         places, numbers = matches.places, matches.numbers
         return (
@@ -143,8 +147,8 @@ def written_matches(writer: FrameWriter, matches: ShardMatches) -> Sequence[Any]
 
 
 def read_matches(reader: FrameReader, fields: Sequence[Any]) -> ShardMatches:
-    if len(fields) == 3:
-        return _read_plain(*fields)
+    if len(fields) == FEW_FIELDS:
+        return read_few(*fields)
     first, (width, second), third, fourth, fifth = fields
     offsets, places = reader.column(first, np.int64), reader.column(second, PLACES[width])
     ids, subscribers = _read_ids(reader, third), reader.column(fourth, np.int32)
@@ -159,23 +163,26 @@ def read_matches(reader: FrameReader, fields: Sequence[Any]) -> ShardMatches:
     return ShardMatches(offsets, places, ids, subscribers, numbers)
 
 
-def _read_plain(ids: Any, subscribers: Any, numbers: Any) -> ShardMatches:
+def read_few(ids: Any, subscribers: Any, numbers: Any) -> ShardMatches:
     """Reads the matches of one event."""
     if not ids and not subscribers:
         return NONE
-    count = len(ids)
-    check(type(ids) is list and set(map(type, ids)) <= IDS, "ids that are neither texts nor numbers")
-    check(type(subscribers) is list and count == len(subscribers) <= len(PLACES_OF_ONE), "ids of other subscriptions")
-    check(set(map(type, subscribers)) == {int} and min(subscribers) >= 0, "a subscriber with a negative number")
-    codes = np.array(subscribers, np.int32)
-    if numbers is not None:
-        check(type(numbers) is list and len(numbers) == count, "numbers of other subscriptions")
-        numbers = np.array(numbers, np.int64)
-    column = np.array(ids, np.int64 if str not in map(type, ids) else object)
-    offsets = np.array([0, count])
-    for each in (offsets, codes, column):
-        each.flags.writeable = False  # as what is read from a frame in columns
-    return ShardMatches(offsets, PLACES_OF_ONE[:count], column, codes, numbers)
+    if type(ids) is not list or type(subscribers) is not list or not len(ids) == len(subscribers) <= FEW_PLAIN:
+        raise ProtocolError("ids of other subscriptions")
+    kinds = set(map(type, ids))
+    numeric = ids if kinds == WHOLE else [each for each in ids if type(each) is int]
+    if not kinds <= IDS or (numeric and max(numeric) > INT64_MAX):
+        raise ProtocolError("ids that are neither texts nor numbers of 64 bits")
+    if set(map(type, subscribers)) != WHOLE or not 0 <= min(subscribers) <= max(subscribers) < 2**31:
+        raise ProtocolError("a subscriber whose number is negative, or too large")
+    if numbers is not None and (
+        type(numbers) is not list
+        or len(numbers) != len(ids)
+        or set(map(type, numbers)) != WHOLE
+        or max(numbers) > INT64_MAX
+    ):
+        raise ProtocolError("numbers of other subscriptions")
+    return FewMatches(ids, subscribers, numbers)
 
 
 def _largest(column: NDArray[Any]) -> int:

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.transport.frames import REPLY, Frame, FrameReader, FrameWriter, check, number, packed, text, unpacked
-from actors.transport.matching import FEW_MATCHES, read_matches, written_matches
+from actors.transport.frames import (
+    REPLY,
+    Frame,
+    FrameReader,
+    FrameWriter,
+    ProtocolError,
+    check,
+    number,
+    packed,
+    text,
+    unpacked,
+)
+from actors.transport.matching import FEW_FIELDS, FEW_MATCHES, read_few, read_matches, written_matches
 from actors.transport.object_refs import StoredRef
 from actors.transport.published_events import read_errors, written_errors
 from ray_pubsub.errors import EventError
@@ -43,6 +55,7 @@ class Delivered:
 
 
 NOTHING = Delivered()
+TEXTS = frozenset({str})
 FIELDS_OF_ONE = 6
 
 
@@ -65,7 +78,10 @@ class PublishReply:
 
     def __len__(self) -> int:
         """The number of matches."""
-        return sum(part.count if isinstance(part, StoredRef) else len(part) for part in self.parts)
+        count = 0
+        for part in self.parts:
+            count += part.count if isinstance(part, StoredRef) else len(part)
+        return count
 
     def __reduce__(self) -> Any:
         if len(self) <= FEW_MATCHES and not any(isinstance(part, StoredRef) for part in self.parts):
@@ -79,10 +95,9 @@ class PublishReply:
         self.parts = [fetched(part) if isinstance(part, StoredRef) else part for part in self.parts]
 
     def frame(self) -> Frame:
-        writer = FrameWriter()
-        delivered = self.deliveries
         if len(self.levels) == 1 and not self.errors:
-            return self._frame_of_one(writer)
+            return self._frame_of_one()
+        writer, delivered = FrameWriter(), self.deliveries
         fields = (
             len(self.levels),
             writer.column(self.levels) if self.levels.any() else None,
@@ -98,20 +113,28 @@ class PublishReply:
         )
         return writer.frame(REPLY, fields)
 
-    def _frame_of_one(self, writer: FrameWriter) -> Frame:
+    def _frame_of_one(self) -> Frame:
         """Returns the reply about one event, of which nothing is reported that did not happen."""
-        each = self.deliveries
+        writer, each = FrameWriter(), self.deliveries
         fields = (
             int(self.levels[0]),
             self.level_names,
             [written_matches(writer, part) for part in self.parts if isinstance(part, ShardMatches)],
             self.lineage,
             None
-            if each == NOTHING
+            if each is NOTHING
             else (each.delivered, each.duplicates, each.dead, each.dropped, each.rejected, each.rejected_subscribers),
             None if self.names is None else (list(self.names), list(self.names.values())),
         )
         return Frame(REPLY, packed(fields), writer.columns)
+
+
+@lru_cache(256)
+def level_of_one(level: int) -> NDArray[np.uint8]:
+    """Returns the column of one event's level, which all such events share."""
+    found = np.full(1, level, np.uint8)
+    found.flags.writeable = False
+    return found
 
 
 def read_publish_reply(frame: Frame, events: int | None = None, good: int | None = None) -> PublishReply:
@@ -150,18 +173,17 @@ def read_publish_reply(frame: Frame, events: int | None = None, good: int | None
 
 def _read_reply_about_one(fields: list[Any], frame: Frame, events: int | None, good: int | None) -> PublishReply:
     level, level_names, parts, lineage, delivered, names = fields
-    check(events in (None, 1), "a reply about another number of events")
-    check(type(level_names) is list and set(map(type, level_names)) == {str}, "levels without names")
-    check(type(level) is int and 0 <= level < len(level_names), "a level that has no name")
-    reader = FrameReader.of(fields, frame.columns)
-    found: list[ShardMatches | StoredRef] = []
-    for part in parts:
-        matches = read_matches(reader, part)
-        check(matches.events == 1 and good in (None, 1), "matches of other events")
-        found.append(matches)
-    reader.finish()
+    if events not in (None, 1) or (parts and good not in (None, 1)):
+        raise ProtocolError("a reply about another number of events")
+    if type(level_names) is not list or set(map(type, level_names)) != TEXTS:
+        raise ProtocolError("levels without names")
+    if type(level) is not int or not 0 <= level < len(level_names):
+        raise ProtocolError("a level that has no name")
+    found: list[ShardMatches | StoredRef] = [read_few(*part) for part in parts if len(part) == FEW_FIELDS]
+    if len(found) < len(parts) or frame.columns:
+        found = _read_parts_about_one(fields, frame)
     return PublishReply(
-        np.full(1, level, np.uint8),
+        level_of_one(level),
         tuple(level_names),
         found,
         text(lineage),
@@ -169,6 +191,19 @@ def _read_reply_about_one(fields: list[Any], frame: Frame, events: int | None, g
         NOTHING if delivered is None else _read_delivered(delivered),
         _read_names(names),
     )
+
+
+def _read_parts_about_one(fields: list[Any], frame: Frame) -> list[ShardMatches | StoredRef]:
+    """Reads parts of which some are in columns."""
+    reader = FrameReader.of(fields, frame.columns)
+    found: list[ShardMatches | StoredRef] = []
+    for part in fields[2]:
+        matches = read_matches(reader, part)
+        if matches.events != 1:
+            raise ProtocolError("matches of other events")
+        found.append(matches)
+    reader.finish()
+    return found
 
 
 def _read_delivered(value: Sequence[Any]) -> Delivered:
@@ -182,5 +217,6 @@ def _read_names(value: Any) -> dict[int, str] | None:
     if value is None:
         return None
     codes, names = value
-    check(set(map(type, codes)) <= {int} and set(map(type, names)) <= {str}, "names that are not texts")
+    if not (set(map(type, codes)) <= {int} and set(map(type, names)) <= TEXTS):
+        raise ProtocolError("names that are not texts")
     return dict(zip(codes, names, strict=True))
