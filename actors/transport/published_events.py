@@ -16,6 +16,7 @@ from actors.transport.frames import (
     Frame,
     FrameReader,
     FrameWriter,
+    ProtocolError,
     check,
     number,
     packed,
@@ -33,6 +34,7 @@ __all__ = [
     "MOST_WARNINGS",
     "PublishRequest",
     "PublishedEvents",
+    "publish_frame",
     "read_errors",
     "read_publish_request",
     "written_errors",
@@ -41,7 +43,6 @@ __all__ = [
 
 FIELDS_OF_ONE = 8
 """The fields of a publication of one event."""
-NOTHING = type(None)
 MOST_WARNINGS = 100
 """The most warnings of one publication that are kept for its result."""
 
@@ -107,40 +108,46 @@ class PublishRequest:
         return PublishRequest, (self.events, self.deliver, self.key, self.timeout, self.age)
 
     def frame(self) -> Frame:
-        events, encoded = self.events, self.events.shared.encoded()
-        contents = events.contents
-        if len(events) == 1 and not (events.errors or encoded.columns) and type(contents) in (list, NOTHING):
-            content, identity = contents[0] if contents else None, events.ids.item(0)
-            one = (
-                encoded.header,
-                self.deliver,
-                self.key,
-                float(self.timeout),
-                float(self.age),
-                identity,
-                events.given_ids,
-                content,
-            )
-            return Frame(PUBLISH, packed(one))
-        writer = FrameWriter(encoded.columns)
-        fields = (
+        return publish_frame(self.events, self.deliver, self.key, self.timeout, self.age)
+
+
+def publish_frame(events: PublishedEvents, deliver: bool, key: str, timeout: float, age: float) -> Frame:
+    """Returns the frame of a request with these fields."""
+    encoded = events.shared.encoded()
+    contents = events.contents
+    if len(events) == 1 and not (events.errors or encoded.columns) and (contents is None or type(contents) is list):
+        content, identity = contents[0] if contents else None, events.ids.item(0)
+        one = (
             encoded.header,
-            self.deliver,
-            self.key,
-            float(self.timeout),
-            float(self.age),
-            None if events.positions is None else writer.column(events.positions),
-            writer.column(events.ids) if events.ids.dtype == np.int64 else events.ids.tolist(),
+            deliver,
+            key,
+            float(timeout),
+            float(age),
+            identity,
             events.given_ids,
-            _written_contents(writer, events.contents),
-            written_errors(events.errors),
+            content,
         )
-        return writer.frame(PUBLISH, fields)
+        return Frame(PUBLISH, packed(one))
+    writer = FrameWriter(encoded.columns)
+    fields = (
+        encoded.header,
+        deliver,
+        key,
+        float(timeout),
+        float(age),
+        None if events.positions is None else writer.column(events.positions),
+        writer.column(events.ids) if events.ids.dtype == np.int64 else events.ids.tolist(),
+        events.given_ids,
+        _written_contents(writer, events.contents),
+        written_errors(events.errors),
+    )
+    return writer.frame(PUBLISH, fields)
 
 
 def read_publish_request(frame: Frame) -> PublishRequest:
     """Reads a request. Raises ProtocolError, or any other exception for a frame that is not valid (`frames.decoded`)."""
-    check(frame.kind == PUBLISH, "not a publication")
+    if frame.kind != PUBLISH:
+        raise ProtocolError("not a publication")
     fields = unpacked(frame.header)
     if type(fields) is list and len(fields) == FIELDS_OF_ONE:
         return _read_one(fields, frame)
@@ -162,10 +169,14 @@ def _read_one(fields: list[Any], frame: Frame) -> PublishRequest:
     """Reads a publication of one good event."""
     header, deliver, key, timeout, age, identity, given, content = fields
     batch, encoded = decode_events(header, ())
-    check(batch.size == 1 and not frame.columns, "ids of other events")
-    check(type(deliver) is type(given) is bool and type(key) is str, "a publication that is none")
-    check(type(content) in (bytes, NOTHING), "contents that are not packed")
-    check(type(identity) in (str, int, NOTHING), "ids that are neither texts nor numbers")
+    if batch.size != 1 or frame.columns:
+        raise ProtocolError("ids of other events")
+    if type(deliver) is not bool or type(given) is not bool or type(key) is not str:
+        raise ProtocolError("a publication that is none")
+    if content is not None and type(content) is not bytes:
+        raise ProtocolError("contents that are not packed")
+    if identity is not None and type(identity) is not str and type(identity) is not int:
+        raise ProtocolError("ids that are neither texts nor numbers")
     ids = np.array([identity], np.int64) if type(identity) is int else ids_of([identity])
     contents = None if content is None else [content]
     events = PublishedEvents(SharedEvents(batch, encoded), None, ids, given, contents, [], len(frame.header))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from actors.transport.frames import check, number
+from actors.transport.frames import ProtocolError, check, number
 from ray_pubsub.model.arguments import is_unicode
 from ray_pubsub.model.event_batch import EventBatch
 from ray_pubsub.model.single_event import SingleEvent, single_of
@@ -19,6 +19,7 @@ MOST_ELEMENTS = 256
 """The most elements of a list that is packed one by one; longer ones travel in columns."""
 NUMBER, STRING, BOOLEAN, TIMESTAMP, LIST = map(int, Kind)
 KIND_OF = tuple(Kind)
+TEXTS = frozenset({str})
 NO_VALUE = "a value that is not of its kind"
 
 Fields = tuple[int, list[str], bytes, list[Any]]
@@ -28,7 +29,7 @@ def encode_single(batch: EventBatch) -> Fields | None:
     """Returns the fields of a header, or None for a batch that has to travel in columns."""
     if batch.size != 1:
         return None
-    event = single_of(batch)
+    event = batch if type(batch) is SingleEvent else single_of(batch)
     if event is None:
         return None
     plains = event.plains
@@ -59,33 +60,39 @@ def _packed_value(value: Value) -> Any:
 def decode_single(fields: list[Any]) -> SingleEvent:
     """Reads such fields. Raises ProtocolError, or any other exception if they are not valid (`frames.decoded`)."""
     moment, names, kinds, plains = fields
-    check(type(names) is list and type(plains) is list and type(kinds) is bytes, "an event that is none")
-    check(len(names) == len(kinds) == len(plains) == len(set(names)), "an attribute twice, or without a value")
+    if type(names) is not list or type(plains) is not list or type(kinds) is not bytes:
+        raise ProtocolError("an event that is none")
+    if not len(names) == len(kinds) == len(plains) == len(set(names)):
+        raise ProtocolError("an attribute twice, or without a value")
+    if names and set(map(type, names)) != TEXTS:
+        raise ProtocolError("attributes that are not texts")
     listed = list(kinds)
     for place, kind in enumerate(listed):
-        check(type(names[place]) is str, "attributes that are not texts")
         plain = plains[place]
+        held = type(plain)
+        if held is int and kind == NUMBER and INT64_MIN <= plain <= INT64_MAX:
+            continue
+        if held is str and kind == STRING and plain.isascii():
+            continue
         if kind == LIST:
             plains[place] = _list(plain, 1)
-        else:
-            _check_plain(kind, plain)
+        elif not _is_plain(kind, plain):
+            raise ProtocolError(NO_VALUE)
     event = SingleEvent(names, listed, plains, None)
     event._moment = number(moment, -(2**63))
     return event
 
 
-def _check_plain(kind: int, plain: Any) -> None:
-    """Raises ProtocolError unless this is a plain value of this kind (model/values.py)."""
+def _is_plain(kind: int, plain: Any) -> bool:
+    """Returns whether this is a plain value of this kind (model/values.py)."""
     held = type(plain)
     if kind == NUMBER:
-        right = INT64_MIN <= plain <= INT64_MAX if held is int else held is float and plain == plain
-    elif kind == STRING:
-        right = held is str and is_unicode(plain)
-    elif kind == BOOLEAN:
-        right = held is bool
-    else:
-        right = kind == TIMESTAMP and held is int and INT64_MIN <= plain <= INT64_MAX
-    check(right, NO_VALUE)
+        return INT64_MIN <= plain <= INT64_MAX if held is int else held is float and plain == plain
+    if kind == STRING:
+        return held is str and (plain.isascii() or is_unicode(plain))
+    if kind == BOOLEAN:
+        return held is bool
+    return kind == TIMESTAMP and held is int and INT64_MIN <= plain <= INT64_MAX
 
 
 def _list(packed: Any, depth: int) -> tuple[Any, ...]:
@@ -109,6 +116,5 @@ def _value(packed: Any, depth: int) -> Value:
     kind, plain = packed
     if kind == LIST:
         return Value(Kind.LIST, _list(plain, depth + 1))
-    check(type(kind) is int, NO_VALUE)
-    _check_plain(kind, plain)
+    check(type(kind) is int and _is_plain(kind, plain), NO_VALUE)
     return Value(KIND_OF[kind], plain)
