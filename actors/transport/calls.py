@@ -44,7 +44,8 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        return max(0.0, self._ends - time.monotonic())
+        left = self._ends - time.monotonic()
+        return left if left > 0 else 0.0
 
     def __bool__(self) -> bool:
         """Whether there is time left."""

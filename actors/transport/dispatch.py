@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from actors.transport.calls import Deadline, answer_async, answers
 from actors.transport.error_codec import error_frame, read_error
-from actors.transport.frames import ERROR, REPLY, Frame, check, decoded
+from actors.transport.frames import ERROR, REPLY, Frame, ProtocolError, decoded
 from actors.transport.sockets.client_pool import ClientPool
 from ray_pubsub.errors import FencedError, RayPubSubError, UnavailableError
 
@@ -89,7 +89,9 @@ class Call:
         found = None
         try:
             if self._pending is not None:
-                await self._pending.until_readable(deadline.left)
+                begun = self._pending.until_readable(deadline.left)
+                if begun is not None:
+                    await begun
                 found = self.from_socket(deadline)
         finally:
             self.cancel()
@@ -103,7 +105,8 @@ class Call:
     def _read(self, frame: Frame) -> Any:
         if frame.kind == ERROR:
             return read_error(frame)
-        check(frame.kind == REPLY, "a frame that is no reply")
+        if frame.kind != REPLY:
+            raise ProtocolError("a frame that is no reply")
         return self.request.read(frame)
 
     def cancel(self) -> None:

@@ -6,6 +6,7 @@ are distinguished. No request waits for a connection: connections are made in th
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import threading
@@ -105,7 +106,7 @@ class ClientPool:
             except Exception as error:  # Ray carries what msgpack and Arrow cannot
                 logger.info("a request to %s %d does not fit a frame: %r", self.role, number, error)
                 frame = None
-            if frame is None or not _fits(frame):
+            if frame is None or ((frame.columns or len(frame.header) > LARGEST_REQUEST) and not _fits(frame)):
                 pending.unsent()
                 return None
             pooled.connection.send(frame)
@@ -149,10 +150,10 @@ class ClientPool:
     def _take(self, number: int) -> Pooled | None:
         """Takes the connection that was used last, because the others may have been closed meanwhile. If there is none, one is made in
         the background for later requests."""
-        if not self.own():
+        if self._forks != _forks:
             return None
         with self._lock:
-            peer = self._peer(number)
+            peer = self._peers.get(number) or self._peer(number)
             if peer.idle:
                 return peer.idle.pop()
             if self._closed or peer.connecting or peer.connections >= self._most or time.monotonic() < peer.not_before:
@@ -190,7 +191,7 @@ class ClientPool:
     def _give_back(self, pooled: Pooled, answered: bool) -> None:
         with self._lock:
             self.answered += answered
-            peer = self._peer(pooled.number)
+            peer = self._peers[pooled.number]
             if peer.address is pooled.address and not self._closed:
                 peer.idle.append(pooled)
                 return
@@ -223,10 +224,11 @@ class PendingRequest:
         """Returns what `read` makes of the reply, or None if the reply does not come within `timeout` seconds and the pool's patience,
         or is not valid."""
         pooled = self._pooled
-        if pooled is None or not self._pool.own():
+        if pooled is None or self._pool._forks != _forks:
             return None
         try:
-            frame = pooled.connection.receive(min(timeout, self._until - time.monotonic()))
+            left = self._until - time.monotonic()
+            frame = pooled.connection.receive(timeout if timeout < left else left)
             if frame.kind == NO_REPLY:
                 self.fail("the request was not answered")
                 return None
@@ -241,12 +243,14 @@ class PendingRequest:
         self._pool._give_back(pooled, answered=True)
         return found
 
-    async def until_readable(self, timeout: float) -> None:
-        """Returns when the reply has begun, or the connection has ended, or neither within `timeout` seconds and the pool's patience."""
+    def until_readable(self, timeout: float) -> asyncio.Future[None] | None:
+        """Returns what is done when the reply has begun, or the connection has ended, or neither within `timeout` seconds and the pool's
+        patience. Returns None if there is nothing to wait for."""
         pooled = self._pooled
-        if pooled is None or not self._pool.own():
-            return
-        await pooled.connection.until_readable(min(timeout, self._until - time.monotonic()))
+        if pooled is None or self._pool._forks != _forks:
+            return None
+        left = self._until - time.monotonic()
+        return pooled.connection.until_readable(timeout if timeout < left else left)
 
     def unsent(self) -> None:
         """Ends the request when nothing was sent; the connection can be used again."""

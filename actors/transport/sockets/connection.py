@@ -36,6 +36,7 @@ READ_FIRST, SMALL = 1 << 13, 1 << 11
 """The bytes to read at first, and the most bytes of a small frame."""
 LONGEST_STEP, SHORTEST_STEP = 0.5, 1e-3
 """The seconds of one step of waiting for a frame."""
+TAKES_NOTHING = "the peer takes nothing"
 TIMEVAL = struct.Struct("ll")
 
 
@@ -118,7 +119,13 @@ class Connection:
 
     def send(self, frame: Frame) -> None:
         if not frame.columns:
-            self._give(HEAD.pack(frame[0], 0, len(frame[1])) + frame[1])
+            message = HEAD.pack(frame[0], 0, len(frame[1])) + frame[1]
+            try:
+                given = self._socket.send(message)
+            except BlockingIOError:
+                raise TimeoutError(TAKES_NOTHING) from None
+            if given < len(message):
+                self._give(memoryview(message)[given:])
             return
         lengths = b"".join(LENGTH.pack(memoryview(column).nbytes) for column in frame.columns)
         self._give(HEAD.pack(frame.kind, len(frame.columns), len(frame.header)) + lengths + frame.header)
@@ -134,7 +141,7 @@ class Connection:
                 while left:
                     left = left[self._socket.send(left) :]
         except BlockingIOError:
-            raise TimeoutError("the peer takes nothing") from None
+            raise TimeoutError(TAKES_NOTHING) from None
 
     def receive(self, wait: float | None, largest: int = LARGEST_REPLY) -> Frame:
         """Returns the next frame, which must begin within `wait` seconds; None waits without limit."""
@@ -188,18 +195,22 @@ class Connection:
         """Returns the first bytes of a frame, which must come within `wait` seconds. The socket's timeout is changed only near the end:
         mostly a frame comes sooner than that, and a change would be one more call of the system."""
         if wait is None:
-            self._receive_within(0.0)
+            if self._receiving:
+                self._receive_within(0.0)
             begun = self._socket.recv(READ_FIRST)
         else:
             ends = time.monotonic() + wait
+            left = wait
             while True:
-                left = ends - time.monotonic()
-                self._receive_within(LONGEST_STEP if left > LONGEST_STEP else max(left, SHORTEST_STEP))
+                step = LONGEST_STEP if left > LONGEST_STEP else max(left, SHORTEST_STEP)
+                if step != self._receiving:
+                    self._receive_within(step)
                 try:
                     begun = self._socket.recv(READ_FIRST)
                     break
                 except BlockingIOError:
-                    if time.monotonic() >= ends:
+                    left = ends - time.monotonic()
+                    if left <= 0:
                         raise TimeoutError("no frame has come") from None
         if not begun:
             raise EOFError
@@ -231,8 +242,8 @@ class Connection:
         except BlockingIOError:
             raise TimeoutError("the rest of a frame has not come") from None
 
-    async def until_readable(self, seconds: float) -> None:
-        """Returns when the next frame has begun, or the connection has ended, or after this time; without holding a thread."""
+    def until_readable(self, seconds: float) -> asyncio.Future[None]:
+        """Returns what is done when the next frame has begun, or the connection has ended, or after this time; it holds no thread."""
         loop = asyncio.get_running_loop()
         watch = self._watch
         if watch is None or watch.loop is not loop or not watch.active:
@@ -240,7 +251,7 @@ class Connection:
                 self._watch = None
                 watch.leave()
             watch = self._watch = SocketWatch(self._socket, loop)
-        await watch.until_readable(seconds)
+        return watch.until_readable(seconds)
 
     def hang_up(self) -> None:
         """Ends all waiting at both ends. May be called from any thread."""

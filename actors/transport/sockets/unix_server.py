@@ -161,7 +161,7 @@ class UnixServer:
     def _reply(self, request: Frame) -> Frame:
         try:
             reply = self._answer(request)
-            return reply if reply.nbytes <= LARGEST_REPLY else NOTHING
+            return reply if not reply.columns or reply.nbytes <= LARGEST_REPLY else NOTHING
         except ProtocolError:
             raise
         except Exception as error:  # through Ray the exception is raised at the caller

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from actors.transport.calls import Deadline
 from actors.transport.sockets.client_pool import ClientPool
+from actors.transport.sockets.socket_watch import SocketWatch
 from tests.unit.transport.socket_ends import TIMEOUT, Finding, ask, content, pooled, serving
 
 
@@ -18,7 +20,9 @@ async def awaited(pool: ClientPool, *question: Any) -> Any:
     if pending is None:
         return None
     try:
-        await pending.until_readable(Deadline(TIMEOUT).left)
+        begun = pending.until_readable(Deadline(TIMEOUT).left)
+        assert begun is not None
+        await begun
         return content(pending)
     finally:
         pending.cancel()
@@ -39,6 +43,34 @@ async def test_a_connection_is_watched_once_for_many_requests(monkeypatch: pytes
             assert await awaited(pool, number) == [number]
         assert await awaited(pool, b"x" * 300_000) == [b"x" * 300_000]
     assert len(added) == 1
+
+
+async def test_requests_share_a_timer_and_each_has_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, timers = asyncio.get_running_loop(), list[float]()
+    call_at = loop.call_at
+
+    def counting(when: float, *more: Any) -> Any:
+        timers.append(when)
+        return call_at(when, *more)
+
+    monkeypatch.setattr(loop, "call_at", counting)
+    one, other = socket.socketpair()
+    with one, other:
+        watch = SocketWatch(one, loop)
+        for _ in range(20):
+            begun = watch.until_readable(TIMEOUT)
+            other.send(b"x")
+            await begun
+            assert one.recv(1) == b"x"
+        assert len(timers) == 1
+        started = loop.time()
+        await watch.until_readable(0.01)  # less than the timer is set for
+        assert loop.time() - started < TIMEOUT / 2
+        watch.until_readable(0.01).cancel()
+        started = loop.time()
+        await watch.until_readable(0.05)  # more than the timer is set for
+        assert 0.04 < loop.time() - started < TIMEOUT / 2
+        watch.end()
 
 
 async def test_requests_at_once_have_connections_of_their_own() -> None:
