@@ -11,11 +11,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from inspect import getmembers, isfunction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ray_pubsub.errors import MissingExtraError
 
+Actor = TypeVar("Actor")
 TOKEN_MODE_VARIABLE = "RAY_AUTH_MODE"
 HEAD_VARIABLE, HEAD_PATIENCE = "RAY_gcs_rpc_server_reconnect_timeout_s", "2000000"
 """Seconds, 23 days. In milliseconds the value still fits 32 bits."""
@@ -33,6 +35,15 @@ def import_ray() -> Any:
     except ImportError as error:
         raise MissingExtraError("Ray, on which servers run,", "server", str(error)) from error
     return ray
+
+
+def untraced(kind: type[Actor]) -> type[Actor]:
+    """Has Ray leave the private methods of an actor's class as they are. It puts a function around every method, which takes up the trace
+    of a remote call; these are only called by their own object. A decorator, because the class is also prepared in the actor's process."""
+    for name, method in getmembers(kind, isfunction):
+        if name.startswith("_") and not name.startswith("__"):
+            method.__ray_tracing_wrapped__ = True  # type: ignore[attr-defined]
+    return kind
 
 
 def as_ray_dials(address: str) -> str:

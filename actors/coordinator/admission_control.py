@@ -8,8 +8,7 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from ray_pubsub.errors import OverloadedError
 
@@ -51,11 +50,14 @@ class AdmissionControl:
     def waiting(self) -> int:
         return len(self._waiters)
 
-    @contextmanager
-    def admitted(self, size: int, patience: float | None = None, level: int | None = None) -> Iterator[None]:
+    def admitted(self, size: int, patience: float | None = None, level: int | None = None) -> Place:
         """Holds a place for a batch of `size` bytes while the block runs. Raises OverloadedError if there is no room within `patience`
         seconds, or within the general patience if that is shorter. `level` is None if there are no rules: all batches are then alike
         and share all places."""
+        return Place(self, size, patience, level)
+
+    def enter(self, size: int, patience: float | None, level: int | None) -> tuple[int, float]:
+        """Takes a place. Returns what `leave` needs."""
         urgency = self._levels - 1 if level is None else level
         with self._lock:
             if self._waiters or not self._has_room(urgency, size):
@@ -63,16 +65,16 @@ class AdmissionControl:
             self.inside += 1
             self.bytes += size
             started = self._seen[urgency] = time.monotonic()
-        try:
-            yield
-        finally:
-            with self._lock:
-                self.inside -= 1
-                self.bytes -= size
-                now = self._seen[urgency] = time.monotonic()
-                self._seconds += 0.1 * (now - started - self._seconds)
-                if self._waiters:
-                    self._change.notify_all()
+        return urgency, started
+
+    def leave(self, size: int, urgency: int, started: float) -> None:
+        with self._lock:
+            self.inside -= 1
+            self.bytes -= size
+            now = self._seen[urgency] = time.monotonic()
+            self._seconds += 0.1 * (now - started - self._seconds)
+            if self._waiters:
+                self._change.notify_all()
 
     def _wait(self, urgency: int, size: int, patience: float | None, by_level: bool) -> None:
         """Waits for a place. Called with the lock."""
@@ -125,3 +127,20 @@ class AdmissionControl:
     def _retry_after(self) -> float:
         """Estimates the seconds until the batches that wait now are done."""
         return round(max(0.05, self._seconds * self.waiting / self._most), 3)
+
+
+class Place:
+    """A place in use, while a block runs. A generator as context manager would be five more calls for each batch."""
+
+    __slots__ = ("_admission", "_held", "_level", "_patience", "_size")
+
+    def __init__(self, admission: AdmissionControl, size: int, patience: float | None, level: int | None) -> None:
+        self._admission, self._size, self._patience, self._level = admission, size, patience, level
+
+    def __enter__(self) -> None:
+        self._held = self._admission.enter(self._size, self._patience, self._level)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._admission.leave(self._size, *self._held)

@@ -70,10 +70,13 @@ class BatchMatcher:
         UnavailableError. `key` is for the log; `level` is that of the most urgent event, by which shards choose their next batch."""
         while True:
             try:
-                with self._table.view(events.batch, deadline) as view:
+                view, begun = self._table.begin(events.batch, deadline)
+                try:
                     matched = self._match_by(view, events, key, deadline, level)
                     if self._table.held(view):
                         return matched
+                finally:
+                    self._table.end(begun)
             except OutdatedViewError:
                 pass
             if not deadline:

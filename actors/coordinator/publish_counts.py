@@ -37,8 +37,12 @@ class PublishCounts:
                 self._counts[name] += count
 
     def published(self, batch: EventBatch, events: int, bad_events: int, matches: int, seconds: float) -> None:
-        self.add(batches=1, events=events, bad_events=bad_events, matches=matches)
         with self._lock:
+            counts = self._counts
+            counts["batches"] += 1
+            counts["events"] += events
+            counts["bad_events"] += bad_events
+            counts["matches"] += matches
             self.latencies.add(seconds)
             self._rate.add(events)
             self._learned.observe(batch)

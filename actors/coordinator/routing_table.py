@@ -14,8 +14,6 @@ from itertools import groupby
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
 from actors.server_settings import ServerSettings
 from actors.transport.calls import Deadline
 from actors.transport.messages import CoordinatorState, News, Note, RuleChange
@@ -60,7 +58,7 @@ class RoutingTable:
         """The serial of the last note that applies to every batch in flight too. It is less than `_serial` while a barrier waits for
         some batches."""
         self._registry_epoch, self._lineage = 0, ""
-        self._needed = np.zeros(settings.shards, np.int64)
+        self._needed = [0] * settings.shards
         self._routes = ShardRoutes(settings.shards)
         self._moving = True
         self._attachment = 0
@@ -68,6 +66,8 @@ class RoutingTable:
         self._generation = 0
         self._in_flight: dict[int, int] = {}
         """The number of batches being matched, by the generation in which they began."""
+        self._barriers = 0
+        """The number of barriers that wait for batches."""
         self.rules = settings.priority_rules()
         self.names: dict[int, str] = {}
 
@@ -102,7 +102,7 @@ class RoutingTable:
                 return
             self._registry_epoch, self._lineage = state.registry_epoch, state.lineage
             self._serial = self._confirmed = state.serial
-            self._version, self._needed = state.version, state.needed.copy()
+            self._version, self._needed = state.version, state.needed.tolist()
             self._routes, self._moving, self.rules = routes, state.moving, rules
             self.names = dict(state.subscribers)
             self._lease_until = asked_at + state.lease
@@ -138,8 +138,12 @@ class RoutingTable:
             if note.news.barrier:
                 self._generation += 1
                 ended = self._generation
-                if not self._changed.wait_for(lambda: all(begun >= ended for begun in self._in_flight), timeout):
-                    return False
+                self._barriers += 1
+                try:
+                    if not self._changed.wait_for(lambda: all(begun >= ended for begun in self._in_flight), timeout):
+                        return False
+                finally:
+                    self._barriers -= 1
             if attachment == self._attachment and self._confirmed == note.serial - 1:
                 self._confirmed = note.serial
             return True
@@ -185,7 +189,7 @@ class RoutingTable:
             begun = self._generation
             self._in_flight[begun] = self._in_flight.get(begun, 0) + 1
             shards = self._routes.visited(attributes)
-            needed = tuple([int(self._needed[shard]) for shard in shards])
+            needed = tuple([self._needed[shard] for shard in shards])
             view = RoutingView(self._lineage, self._version, shards, needed, self._moving, self.rules, self._attachment)
         return view, begun
 
@@ -195,7 +199,8 @@ class RoutingTable:
             self._in_flight[begun] -= 1
             if not self._in_flight[begun]:
                 del self._in_flight[begun]
-                self._changed.notify_all()
+                if self._barriers:
+                    self._changed.notify_all()
 
     def is_current(self, view: RoutingView) -> bool:
         """Returns whether the view may still be used, that is, whether the whole state has not been loaded again since."""
@@ -211,6 +216,11 @@ class RoutingTable:
     def names_of(self, lineage: str, codes: Sequence[int], deadline: Deadline) -> dict[int, str]:
         """Returns subscribers' names by code. Waits for new ones, because a shard may know of a change before its note has arrived here."""
         with self._lock:
+            if lineage == self._lineage:
+                try:
+                    return {code: self.names[code] for code in codes}
+                except KeyError:
+                    pass
 
             def known() -> bool:
                 return lineage != self._lineage or all(code in self.names for code in codes)

@@ -9,6 +9,7 @@ __all__ = ["RecentRate"]
 
 WINDOW = 10
 """The length of the window in seconds."""
+KEPT = WINDOW + 1
 
 
 class RecentRate:
@@ -17,12 +18,13 @@ class RecentRate:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began = clock()
-        self._counts = [0] * (WINDOW + 1)
+        self._counts = [0] * KEPT
         self._second = 0
 
     def add(self, count: int) -> None:
-        self._advance()
-        self._counts[self._second % len(self._counts)] += count
+        if int(self._clock() - self._began) != self._second:
+            self._advance()
+        self._counts[self._second % KEPT] += count
 
     def per_second(self) -> float:
         """Returns the rate over the window, or since the start if that is shorter. The current second counts as far as it has passed."""

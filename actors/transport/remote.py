@@ -10,12 +10,14 @@ import atexit
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import ray
 import ray.util.metrics
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from actors.cluster.ray_internals import untraced
 from actors.coordinator.admission_control import MOST_WAITING
 from actors.coordinator.coordinator import Coordinator
 from actors.mailboxes.host import FORWARDED, MOST_POLLS, MailboxHost
@@ -84,6 +86,7 @@ class SocketHost:
             server.close()
 
 
+@untraced
 class ShardActor(Shard, SocketHost):
     def __init__(self, server: str, number: int, settings: ServerSettings) -> None:
         _log_as(f"{server} shard {number}")
@@ -91,7 +94,7 @@ class ShardActor(Shard, SocketHost):
         metrics = ActorMetrics(ray.util.metrics, server, "shard", number)
         self.latencies.watcher = metrics.observing("match_seconds")
         metrics.follow(lambda: numbers_of_stats("shard", self.stats()))
-        self._listen(answering(read_request, self.match, ShardReply.frame), f"shard-{number}", settings)
+        self._listen(answering(read_request, super().match, ShardReply.frame), f"shard-{number}", settings)
 
     def match_stored(
         self, events: EventBatch, lineage: str, needed: int, timeout: float, numbers: bool, level: int
@@ -105,6 +108,7 @@ class ShardActor(Shard, SocketHost):
         return replace(reply, matches=None), reply.matches
 
 
+@untraced
 class RegistryActor(Registry):
     def __init__(self, server: str, place: Place, given: Mapping[str, Any]) -> None:
         _log_as(f"{server} registry")
@@ -114,6 +118,7 @@ class RegistryActor(Registry):
         ActorMetrics(ray.util.metrics, server, "registry").follow(lambda: numbers_of_stats("registry", self.stats()))
 
 
+@untraced
 class MailboxActor(MailboxHost):
     def __init__(self, server: str, settings: ServerSettings, place: Place) -> None:
         _log_as(f"{server} mailboxes")
@@ -122,6 +127,7 @@ class MailboxActor(MailboxHost):
         _follow_mailboxes(server, self)
 
 
+@untraced
 class CoordinatorActor(Coordinator, SocketHost):
     """One of several coordinators."""
 
@@ -134,6 +140,7 @@ class CoordinatorActor(Coordinator, SocketHost):
         self._listen(_publishing(self), f"coordinator-{number}", settings)
 
 
+@untraced
 class CoordinatorWithMailboxes(Coordinator, MailboxHost, SocketHost):
     """The only coordinator, which has the mailboxes in its process: delivering needs no remote call."""
 
@@ -149,11 +156,12 @@ class CoordinatorWithMailboxes(Coordinator, MailboxHost, SocketHost):
 
 
 def _publishing(coordinator: Coordinator) -> Callable[[Frame], Frame]:
+    # Not the actor's own method: Ray has put a function around it that looks for a trace.
     def frame_of(reply: PublishReply) -> Frame:
         reply.fetch(fetched)
         return reply.frame()
 
-    return answering(read_publish_request, coordinator.publish_prepared, frame_of)
+    return answering(read_publish_request, partial(Coordinator.publish_prepared, coordinator), frame_of)
 
 
 def create_registry(server: str, place: Place, given: Mapping[str, Any], node: str | None) -> tuple[Any, bool]:

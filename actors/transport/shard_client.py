@@ -62,7 +62,11 @@ class ShardClient:
             for call in calls:
                 call.cancel()
             raise
-        return [_retryable(shard, reply) for (shard, _), reply in zip(requests, replies(calls, deadline), strict=True)]
+        found = replies(calls, deadline)
+        return [
+            reply if type(reply) is ShardReply else _retryable(shard, reply)
+            for (shard, _), reply in zip(requests, found, strict=True)
+        ]
 
     def fetch(self, stored: StoredRef) -> Any:
         """Maps an object from the object store into this process."""

@@ -126,7 +126,7 @@ class PriorityRules:
         return self._keeper.book
 
     def __len__(self) -> int:
-        return len(self._book.number_of)
+        return len(self._keeper.book.number_of)  # asked for each batch
 
     def __contains__(self, id: object) -> bool:
         return type(id) in (str, int) and id in self._book.number_of
