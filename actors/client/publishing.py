@@ -6,14 +6,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from actors.client.preparing import new_key, prepare
+from actors.client.preparing import new_key, prepare, prepare_single
 from actors.client.publish_result import PublishResult
 from actors.server_settings import LONGEST
 from actors.transport.calls import LONGEST_PAUSE, PAUSE, Deadline
@@ -31,6 +31,7 @@ __all__ = ["PublishOptions", "Publisher"]
 PORTION = 8192
 """The number of events in one call. It is large enough to be worth a call, and small enough for several calls in flight."""
 MAX_IN_FLIGHT = 4
+FLAGS = {bool}
 
 
 @dataclass(slots=True, eq=False)  # not frozen: to make one that is takes three times as long
@@ -47,9 +48,12 @@ class PublishOptions:
     def __post_init__(self) -> None:
         if self.event_id is not None:
             check_name("event_id", self.event_id)
-        check_flag("deliver", self.deliver)
-        check_flag("strict", self.strict)
-        check_key(self.idempotency_key)
+        kinds: set[Any] = {type(self.deliver), type(self.strict)}
+        if kinds != FLAGS:
+            check_flag("deliver", self.deliver)
+            check_flag("strict", self.strict)
+        if self.idempotency_key is not None:
+            check_key(self.idempotency_key)
         if self.timeout is not None:
             check_seconds("timeout", self.timeout, zero=False, most=LONGEST)
 
@@ -97,14 +101,18 @@ class Publisher:
             raise _in_part(error, events, results, key) from None
         return PublishResult.joined(results)
 
-    async def publish_async(self, events: Any, options: PublishOptions) -> PublishResult:
+    def publish_async(self, events: Any, options: PublishOptions) -> Coroutine[Any, Any, PublishResult]:
         key = new_key() if options.idempotency_key is None else options.idempotency_key
+        if isinstance(events, dict | Document):  # one portion needs no task of its own
+            seconds = self._timeout if options.timeout is None else options.timeout
+            return self._published(_portion(events, options, key, 0), Deadline(seconds))
+        return self._published_in_portions(events, options, key)
+
+    async def _published_in_portions(self, events: Any, options: PublishOptions, key: str) -> PublishResult:
         seconds = self._seconds(options)
         results: list[PublishResult] = []
         in_flight: deque[asyncio.Task[PublishResult]] = deque()
         try:
-            if isinstance(events, dict | Document):  # one portion needs no task of its own
-                return await self._published(_portion(events, options, key, 0), Deadline(seconds))
             for portion in _portions(events, options, key):
                 in_flight.append(asyncio.create_task(self._published(portion, Deadline(seconds))))
                 if len(in_flight) == MAX_IN_FLIGHT:
@@ -183,7 +191,9 @@ class Publisher:
         pause, maybe_done = PAUSE, False
         while True:
             try:
-                reply = await self._client.publish_async(portion, deadline)
+                reply = await self._client.send(portion, deadline).reply_async(deadline)
+                if isinstance(reply, Exception):
+                    raise reply
                 return self._result(portion, reply)
             except UnavailableError as error:
                 if error.gone or deadline.left <= pause:
@@ -230,6 +240,10 @@ def _portions(events: Any, options: PublishOptions, key: str) -> Iterator[Public
 def _portion(events: Any, options: PublishOptions, key: str, number: int) -> Publication:
     # A repeated publication is cut into the same portions, which get the same keys. A caller's key never contains the separator.
     own = key if number == 0 else f"{key}{PORTION_SEPARATOR}{number}"
+    if isinstance(events, Document) and options.event_id is None:
+        single = prepare_single(events, own, options.deliver, options.strict)
+        if single is not None:
+            return Publication(single, own, options.deliver)
     if not isinstance(events, PublishedEvents):
         events = prepare(events, options.event_id, own, options.deliver, strict=options.strict)
     return Publication(events, own, options.deliver)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import unwrap
 from pathlib import Path
 from types import TracebackType
 from typing import Any, overload
@@ -31,6 +32,8 @@ from ray_pubsub.model.arguments import check_text
 
 __all__ = ["Server"]
 
+_is_connected: Callable[[], bool] = unwrap(ray.is_initialized)
+"""What every call asks, without Ray's look for its own client (`ray://`), which is refused here."""
 _open_servers: WeakSet[Server] = WeakSet()
 """The open servers of this process, which share one connection to Ray."""
 
@@ -130,7 +133,7 @@ class Server(RegistryClient, Consumer):
         _open_servers.discard(self)
 
     def _check_open(self) -> None:
-        if not self._ended and not ray.is_initialized():  # the program has called ray.shutdown()
+        if not self._ended and not _is_connected():  # the program has called ray.shutdown()
             self._let_go("closed")
         if self._ended:
             raise ServerClosedError(self.name, self._ended)

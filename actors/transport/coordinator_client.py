@@ -19,7 +19,7 @@ from actors.transport.calls import Deadline, answer, fetched, retried, stored
 from actors.transport.dispatch import Call
 from actors.transport.frames import Frame
 from actors.transport.publish_reply import PublishReply, read_publish_reply
-from actors.transport.published_events import PublishedEvents, PublishRequest
+from actors.transport.published_events import PublishedEvents, PublishRequest, publish_frame
 from actors.transport.sockets.client_pool import ClientPool
 from actors.transport.sockets.connection import SocketAddress
 
@@ -56,7 +56,7 @@ class CoordinatorClient:
         return next(self._turn)
 
     def send(self, publication: Publication, deadline: Deadline) -> Call:
-        number = self.turn() % len(self.coordinators)
+        number = next(self._turn) % len(self.coordinators)
         return Call(self.pool, number, _Publish(self, number, publication, deadline), deadline.left)
 
     def reply(self, call: Call, deadline: Deadline) -> PublishReply:
@@ -64,14 +64,8 @@ class CoordinatorClient:
         found = call.reply(deadline)
         if isinstance(found, Exception):
             raise found
-        return _fetched(found)
-
-    async def publish_async(self, publication: Publication, deadline: Deadline) -> PublishReply:
-        """Publishes without holding a thread."""
-        found = await self.send(publication, deadline).reply_async(deadline)
-        if isinstance(found, Exception):
-            raise found
-        return _fetched(found)
+        assert isinstance(found, PublishReply)
+        return found
 
     def names_of(self, lineage: str, codes: NDArray[np.int32], timeout: float) -> dict[int, str]:
         """Returns the names of subscribers, by code."""
@@ -86,12 +80,6 @@ class CoordinatorClient:
         """Replaces the handles by one that raises, so that every later use raises."""
         self.coordinators[:] = [handle] * len(self.coordinators)
         self.pool.close()
-
-
-def _fetched(reply: PublishReply) -> PublishReply:
-    """Maps the reply's columns into this process before the result is passed on, because they live only as long as the coordinator."""
-    reply.fetch(fetched)
-    return reply
 
 
 def _address(coordinators: list[Any], number: int) -> SocketAddress | None:
@@ -115,7 +103,8 @@ class _Publish:
         return PublishRequest(sent.events, sent.deliver, sent.key, self.deadline.left, age)
 
     def frame(self) -> Frame:
-        return self._request().frame()
+        sent = self.publication
+        return publish_frame(sent.events, sent.deliver, sent.key, self.deadline.left, time.monotonic() - sent.begun)
 
     def read(self, frame: Frame) -> PublishReply:
         return read_publish_reply(frame, len(self.publication.events), self.publication.events.batch.size)
@@ -135,4 +124,6 @@ class _Publish:
         return publish.remote(self._request())
 
     def finish(self, reply: PublishReply) -> PublishReply:
+        """Maps the reply's columns into this process before the result is passed on, because they live only as long as the coordinator."""
+        reply.fetch(fetched)
         return reply

@@ -174,7 +174,7 @@ def read_plain(event: dict[Any, Any]) -> SingleEvent | None:
     plains: list[Any] = []
     for name, plain in event.items():
         kind = type(plain)
-        if kind is str and is_unicode(plain):
+        if kind is str and (plain.isascii() or is_unicode(plain)):
             kinds.append(STRING)
         elif (kind is int and INT64_MIN <= plain <= INT64_MAX) or (kind is float and plain == plain):
             kinds.append(NUMBER)

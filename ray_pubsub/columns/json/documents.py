@@ -15,6 +15,8 @@ __all__ = ["LONG", "Document", "Documents", "documents_of", "only_document"]
 
 NEWLINE = 10
 SPACES = b" \t\r\n"
+BLANKS = SPACES.decode()
+DECODER = json.JSONDecoder()
 LONG = 8192
 """The bytes from which on a document is worth a scan."""
 
@@ -60,10 +62,19 @@ def only_document(lines: Any) -> Document | None:
         return None
     try:
         text = lines.encode() if type(lines) is str else lines  # a lone surrogate is no valid text
-        event = json.loads(text.decode())
+        event = _loaded(text.decode())
     except (ValueError, RecursionError):  # the error is worded by the caller, which reads it among others
         return None
     return Document(text, event) if type(event) is dict else None
+
+
+def _loaded(text: str) -> Any:
+    """Does the same as json.loads, with one call instead of five for an object with nothing before it."""
+    if text[:1] == "{":
+        found, end = DECODER.raw_decode(text)
+        if end == len(text) or not text[end:].strip(BLANKS):
+            return found
+    return json.loads(text)
 
 
 def documents_of(lines: Any) -> Documents:
