@@ -8,7 +8,8 @@ from collections import Counter
 from typing import Any
 
 from actors.http.backend import Backend
-from actors.http.encoding import JSON, encoded
+from actors.http.connections.whole_messages import write_document
+from actors.http.encoding import JSON, MSGPACK, encoded
 from actors.http.known_subscribers import KnownSubscribers
 from actors.http.problems import HttpError, problem_of
 from actors.http.recent_events import RecentEvents
@@ -30,6 +31,7 @@ __all__ = ["Application"]
 logger = logging.getLogger(__name__)
 
 ANYBODY = Client("open", frozenset({"admin"}))
+DOCUMENTS = {JSON: JSON.encode(), MSGPACK: MSGPACK.encode()}
 NO_STORE = (b"cache-control", b"no-store")
 NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 
@@ -64,12 +66,28 @@ class Application:
         self._table = RouteTable(ROUTES)
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await self._answer(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._live(receive, send)
-        else:
-            raise NotImplementedError(f"{scope['type']} is not spoken here")
+        if scope["type"] != "http":
+            await self._other(scope, receive, send)
+            return
+        request = Request(scope, receive, send, self.settings.max_body)
+        path = "unknown"
+        try:
+            route, request.path = self._table.find(scope)
+            path = route.path
+            request.client = self._client(route, request)
+            response = await route.handler(self, request)
+            if response is None:
+                self.answered[path, 200] += 1
+                return
+        except ConnectionResetError:
+            return
+        except (RayPubSubError, HttpError) as error:
+            response = _failure(error)
+        except Exception as error:
+            logger.exception("%s %s", scope["method"], path)
+            response = _failure(error)
+        self.answered[path, response.status] += 1
+        await self._send(request, response)
 
     async def start(self) -> None:
         self.backend.start(asyncio.get_running_loop())
@@ -99,7 +117,10 @@ class Application:
         self.streams.end_all()
         self.wakeups.wake_everybody()
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _other(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Starts and stops with the process."""
+        if scope["type"] != "lifespan":
+            raise NotImplementedError(f"{scope['type']} is not spoken here")
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
@@ -109,27 +130,6 @@ class Application:
                 await self.stop()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
-
-    async def _answer(self, scope: Any, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive, send, self.settings.max_body)
-        path = "unknown"
-        try:
-            route, request.path = self._table.find(scope)
-            path = route.path
-            request.client = self._client(route, request)
-            response = await route.handler(self, request)
-            if response is None:
-                self.answered[path, 200] += 1
-                return
-        except ConnectionResetError:
-            return
-        except (RayPubSubError, HttpError) as error:
-            response = _failure(error)
-        except Exception as error:
-            logger.exception("%s %s", scope["method"], path)
-            response = _failure(error)
-        self.answered[path, response.status] += 1
-        await self._send(request, response)
 
     def _client(self, route: Route, request: Request) -> Client:
         if self.settings.open:
@@ -149,13 +149,15 @@ class Application:
             body = encoded(body, kind)
         elif kind == "application/problem+json":
             body = encoded(body, JSON)
-        headers = [
-            (b"content-type", kind.encode()),
-            (b"content-length", str(len(body)).encode()),
-            *([] if "cache-control" in response.headers else [NO_STORE]),
-            NO_SNIFFING,
-            *((name.encode(), value.encode("latin-1", "replace")) for name, value in response.headers.items()),
-        ]
+        plain = response.status == 200 and kind in DOCUMENTS and not response.headers
+        if plain and write_document(request.send, DOCUMENTS[kind], body):
+            return
+        headers = [(b"content-type", kind.encode()), (b"content-length", b"%d" % len(body))]
+        if "cache-control" not in response.headers:
+            headers.append(NO_STORE)
+        headers.append(NO_SNIFFING)
+        for name, value in response.headers.items():
+            headers.append((name.encode(), value.encode("latin-1", "replace")))
         if request.scope["method"] == "HEAD":
             body = b""
         await request.send({"type": "http.response.start", "status": response.status, "headers": headers})

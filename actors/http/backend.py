@@ -113,7 +113,7 @@ class Backend:
 
     async def ask_server(self, answer: Coroutine[Any, Any, Result]) -> Result:
         """Waits for a coroutine of the server: `ask_server(backend.server.publish_async(…))`."""
-        task = asyncio.current_task()
+        task = asyncio.current_task(self._loop)
         assert task is not None
         self._in_flight.add(task)
         try:

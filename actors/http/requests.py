@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl
 
+from actors.http.connections.whole_messages import whole_body
 from actors.http.encoding import JSON, MSGPACK, decoded
 from actors.http.problems import HttpError
 from actors.http.tokens import Client
@@ -15,6 +18,10 @@ __all__ = ["Receive", "Request", "Response", "Send"]
 
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
+NOBODY = Client("", frozenset())
+PLAIN_JSON = frozenset({b"", b"application/json"})
+"""What most requests have as their content type."""
+KNOWN_QUERIES = 128
 SLOWEST_BODY, WHOLE_BODY = 60.0, 120.0
 """The seconds to wait for the next part of a body, and for the end of one that is read as a whole."""
 
@@ -35,9 +42,9 @@ class Response:
 
 
 class Request:
-    """A request. Headers and query are parsed when they are first needed; the body can be read only once."""
+    """A request. Its query is parsed when it is first needed; the body can be read only once."""
 
-    __slots__ = ("_headers", "_query", "_receive", "client", "limit", "path", "scope", "send")
+    __slots__ = ("_query", "_receive", "client", "headers", "limit", "path", "scope", "send")
 
     def __init__(self, scope: Any, receive: Receive, send: Send, limit: int) -> None:
         self.scope = scope
@@ -46,36 +53,34 @@ class Request:
         self.limit = limit
         self.path: dict[str, str] = {}
         """The variable parts of the path."""
-        self.client = Client("", frozenset())
-        self._headers: dict[bytes, bytes] | None = None
-        self._query: dict[str, str] | None = None
+        self.client = NOBODY
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        """By name in lower case; of several headers of one name the last one."""
+        self._query: Mapping[str, str] | None = None
 
     def header(self, name: str) -> str | None:
-        if self._headers is None:
-            self._headers = dict(self.scope["headers"])
-        found = self._headers.get(name.encode())
+        found = self.headers.get(name.encode())
         return None if found is None else found.decode("latin-1")
 
     @property
     def kind(self) -> str:
         """The media type of the body."""
-        return (self.header("content-type") or JSON).partition(";")[0].strip().lower()
+        given = self.headers.get(b"content-type", b"")
+        if given in PLAIN_JSON:
+            return JSON
+        return given.decode("latin-1").partition(";")[0].strip().lower()
 
     @property
     def answer_kind(self) -> str:
         """The media type that the client accepts for the response."""
-        accepted = self.header("accept") or ""
-        return MSGPACK if MSGPACK in accepted or "application/x-msgpack" in accepted else JSON
+        accepted = self.headers.get(b"accept", b"")
+        return MSGPACK if b"application/msgpack" in accepted or b"application/x-msgpack" in accepted else JSON
 
     def query(self, name: str) -> str | None:
         if self._query is None:
             if not self.scope["query_string"]:
                 return None
-            try:
-                listed = parse_qsl(self.scope["query_string"].decode("latin-1"), True, True, max_num_fields=50)
-            except ValueError as error:
-                raise HttpError(400, f"the query cannot be read: {error}") from None
-            self._query = dict(listed)
+            self._query = _read_query(self.scope["query_string"])
         return self._query.get(name)
 
     def whole(self, name: str, default: int, least: int, most: int) -> int:
@@ -128,6 +133,10 @@ class Request:
     async def body(self) -> bytes:
         """Returns the whole body. Raises HttpError if it is larger than the limit, or comes too slowly."""
         self._check_encoding()
+        whole = whole_body(self._receive)
+        if whole is not None:
+            self._check(len(whole))
+            return whole
         message = self._there()
         if message is not None and not message.get("more_body"):
             return await self._body(
@@ -165,7 +174,7 @@ class Request:
         return b"".join(parts)
 
     def _check_encoding(self) -> None:
-        encoding = self.header("content-encoding")
+        encoding = self.header("content-encoding") if b"content-encoding" in self.headers else None
         if encoding is not None and encoding.lower() != "identity":
             raise HttpError(415, f"bodies are sent as they are, not with the Content-Encoding {encoding!r}")
 
@@ -196,3 +205,12 @@ class Request:
         """Returns when the client has disconnected."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+
+@lru_cache(KNOWN_QUERIES)
+def _read_query(query: bytes) -> Mapping[str, str]:
+    """Reads a query, of which clients send the same ones again and again. Raises HttpError."""
+    try:
+        return MappingProxyType(dict(parse_qsl(query.decode("latin-1"), True, True, max_num_fields=50)))
+    except ValueError as error:
+        raise HttpError(400, f"the query cannot be read: {error}") from None

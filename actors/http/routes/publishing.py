@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from actors.http.json_array import documents_of_array
 from actors.http.problems import HttpError, problem_of
 from actors.http.requests import Request, Response
 from actors.http.routes.cloud_events import binary_event, checked_batch, checked_envelope, idempotency_key_of
+from actors.http.routes.publish_report import report_of_one
 from ray_pubsub.errors import OverloadedError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ async def publish(app: Application, request: Request) -> Response:
         return Response(await _publish_lines(app, request, options))
     body: Any = await request.body()
     single, key = True, options.key
-    if request.header("ce-specversion") is not None:
+    if b"ce-specversion" in request.headers:
         body, key = (
             binary_event(request, body, kind),
             key or idempotency_key_of(request.header("ce-source"), request.header("ce-id")),
@@ -68,12 +69,18 @@ async def publish(app: Application, request: Request) -> Response:
         body, single = b"\n".join(await _read(app, documents_of_array, body)), False
     elif b"\n" in body:
         body = _in_one_line(body)
-    total = _Total(request, options)
-    if body.strip():
-        total.add(await _published(app, body, options, key))
-        app.recent.add(body)
-    elif single:
-        raise HttpError(422, "the body is empty; an event is a JSON object")
+    if not body.strip():
+        if single:
+            raise HttpError(422, "the body is empty; an event is a JSON object")
+        return _Total(options).response(single)
+    result = await _published(app, body, options, key)
+    app.recent.add(body)
+    if single and not options.matches and request.answer_kind == JSON:
+        report = report_of_one(result)
+        if report is not None:
+            return Response(report, kind=JSON)
+    total = _Total(options)
+    total.add(result)
     return total.response(single)
 
 
@@ -90,15 +97,20 @@ def _in_one_line(document: bytes) -> bytes:
 class _Options:
     """The options in the query and the headers."""
 
+    event_id: str | None = None
+    deliver = True
+    strict = data = matches = False
+
     def __init__(self, request: Request) -> None:
-        self.event_id = request.query("event_id")
-        self.deliver = request.flag("deliver", True)
-        self.strict = request.flag("strict")
-        self.data = request.flag("data")
-        self.matches = request.flag("matches") or self.data
+        if request.scope["query_string"]:
+            self.event_id = request.query("event_id")
+            self.deliver = request.flag("deliver", True)
+            self.strict = request.flag("strict")
+            self.data = request.flag("data")
+            self.matches = request.flag("matches") or self.data
         if self.matches:
             request.client.check("read")  # matches name subscriptions of all subscribers
-        self.key = keyed(request)
+        self.key = keyed(request) if b"idempotency-key" in request.headers else None
 
     def portion_key(self, request: Request, number: int) -> str | None:
         return self.key if not number else keyed(request, number)
@@ -120,7 +132,7 @@ def keyed(request: Request, portion: int = 0) -> str | None:
 class _Total:
     """The sum of the results of all portions."""
 
-    def __init__(self, request: Request, options: _Options) -> None:
+    def __init__(self, options: _Options) -> None:
         self._options = options
         self.events = self.matches = self.bad = self.warnings = 0
         self._errors: list[dict[str, Any]] = []
@@ -183,14 +195,29 @@ class _Total:
         return Response(self.document())
 
 
-async def _published(app: Application, body: bytes | list[Any], options: _Options, key: str | None) -> PublishResult:
+def _published(
+    app: Application, body: bytes | list[Any], options: _Options, key: str | None
+) -> Coroutine[Any, Any, PublishResult]:
+    if type(body) is not bytes or len(body) > SMALL or options.data:
+        return _published_in_thread(app, body, options, key)
+    sent = app.backend.server.publish_json_async(
+        body, event_id=options.event_id, deliver=options.deliver, strict=options.strict, idempotency_key=key
+    )
+    answer = app.backend.ask_server(sent)
+    return _named(app, answer) if options.matches else answer
+
+
+async def _named(app: Application, answer: Coroutine[Any, Any, PublishResult]) -> PublishResult:
+    result = await answer
+    if result.names is None:  # of many matches: asks a coordinator
+        await app.backend.run(result.name_subscribers)
+    return result
+
+
+async def _published_in_thread(
+    app: Application, body: bytes | list[Any], options: _Options, key: str | None
+) -> PublishResult:
     server = app.backend.server
-    if isinstance(body, bytes) and len(body) <= SMALL and not options.data:
-        given: dict[str, Any] = {"event_id": options.event_id, "deliver": options.deliver, "strict": options.strict}
-        result = await app.backend.ask_server(server.publish_json_async(body, **given, idempotency_key=key))
-        if options.matches and result.names is None:  # of many matches: asks a coordinator
-            await app.backend.run(result.name_subscribers)
-        return result
     call = server.publish_json if isinstance(body, bytes) else server.publish
 
     def publish_and_look_up() -> PublishResult:
@@ -212,14 +239,14 @@ async def _publish_plain(app: Application, request: Request, options: _Options, 
     listed = [events] if single else events
     if not isinstance(listed, list):
         raise HttpError(422, "msgpack events are a map, or an array of maps")
-    total = _Total(request, options)
+    total = _Total(options)
     if listed:
         total.add(await _published(app, listed, options, options.key))
     return total.response(single)
 
 
 async def _publish_lines(app: Application, request: Request, options: _Options) -> dict[str, Any]:
-    total = _Total(request, options)
+    total = _Total(options)
     in_flight: deque[asyncio.Task[PublishResult]] = deque()
     number = 0
     try:

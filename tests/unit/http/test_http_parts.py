@@ -379,7 +379,7 @@ def test_keys_of_portions_collide_with_no_other() -> None:
     ):
         request = request_of(b"")
         request.client = Client(client, frozenset())
-        request.scope["headers"] = [(b"idempotency-key", key.encode())]
+        request.headers = {b"idempotency-key": key.encode()}
         seen.add(keyed(request, portion))
     assert len(seen) == 6
     assert idempotency_key_of("s", "1").partition(":")[0] not in {key.partition(":")[0] for key in seen if key}
@@ -430,7 +430,7 @@ async def test_a_body_of_which_only_the_beginning_comes(monkeypatch: pytest.Monk
 
 async def test_a_body_that_is_compressed_is_refused() -> None:
     request = request_of(b"\x1f\x8b")
-    request.scope["headers"] = [(b"content-encoding", b"gzip")]
+    request.headers = {b"content-encoding": b"gzip"}
     with pytest.raises(HttpError, match="gzip") as raised:
         await request.body()
     assert raised.value.status == 415
