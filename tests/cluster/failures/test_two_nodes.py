@@ -35,6 +35,15 @@ try:
     ray.init(address=cluster.address, log_to_driver=False)
     here = ray.get_runtime_context().get_node_id()
 
+    # A node that the scheduler does not know of yet is passed over by what may also be elsewhere, as shards may.
+    on_the_other = ray.remote(num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(other.node_id, soft=False))
+    for _ in range(600):
+        try:
+            ray.get(on_the_other(lambda: None).remote(), timeout=60)
+            break
+        except ray.exceptions.TaskUnschedulableError:
+            time.sleep(0.1)
+
     def is_here(actor):
         return ray._private.state.actors()[actor._actor_id.hex()]["Address"]["NodeID"] == here
 
