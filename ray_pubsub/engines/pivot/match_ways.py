@@ -1,8 +1,8 @@
 """Which way a pivot block takes for an event or a batch: pivot lists, masks of events (batches only), or states of clauses.
 
 What the lists would visit is read off the directory before anything is matched; the other two cost the same for every event, beside its
-matches. States are made when they would have saved as much time as making them takes: those of a large block by a thread, meanwhile events
-are matched as before. If crowded events were expected when the block was built, they are made with it (`prepare`).
+matches. States are made when they would have saved as much time as making them takes, those of a large block when half of it, by a thread:
+meanwhile events are matched as before. If crowded events were expected when the block was built, they are made with it (`prepare`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LOOKED_AT = 128
 ENTRY, HELD, MASKED_MATCH = 3.0, 20.0, 2.0
 """Approximate nanoseconds: for an entry that an event visits; for one that holds; for a match that is found by masks, beyond one by
 states."""
-BUILD_CLAUSE, BUILD_NUMBER = 150, 25
+BUILD_CLAUSE, BUILD_NUMBER = 100, 12
 """Approximate nanoseconds that making states takes, by clauses and by numbers in their rows."""
 MOST_AT_ONCE = 10_000_000.0
 """Up to this many nanoseconds of making states one event waits."""
@@ -66,7 +66,9 @@ class MatchWays:
         self._maker: threading.Thread | None = None
         self._cost = expected_cost(len(rows), min(space.columns, 8))
         self._takes = float(BUILD_CLAUSE * len(rows) + BUILD_NUMBER * len(lists.words))
-        self._making = self._takes
+        self._making = (
+            self._takes / 2 if self._takes > MOST_AT_ONCE else self._takes
+        )  # a thread works beside the events
         self._matches, self._entry = 0.0, ENTRY
         self.crowded = self.untried = 0
         """How many single events in a row were matched by states; how many are now, before the lists are asked again."""
