@@ -20,6 +20,8 @@ DARK = "document.body.getAttribute('data-md-color-scheme')"
 """The theme's name of it is slate."""
 MISSING = "[...document.images].filter((each) => each.complete && !each.naturalWidth).map((each) => each.src)"
 TARGET = re.compile(r'(?:href|src)="([^"#?:]+)"')
+READY = "document.querySelector('.md-search-result__meta').textContent.includes('Type')"
+"""The search has read its index."""
 FOUND = "document.querySelectorAll('.md-search-result__item').length > 0"
 
 
@@ -45,7 +47,9 @@ def check_site(work: Path) -> None:
             sys.exit(f"pictures of the site are missing: {missing}")
         browser.open(f"file://{site}/index.html")
         browser.click("label[for=__search]")
+        browser.until(READY)
         browser.fill(".md-search__input", QUERY)
+        browser.key("End", 35)  # the theme looks when a key is released
         browser.until(FOUND)
         fetched = [url for url in browser.requested if not url.startswith(("file:", "about:", "data:"))]
         if fetched or browser.complaints:
